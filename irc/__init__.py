@@ -4,7 +4,7 @@ Importing it imports next to nothing, not even ``typing``: names are looked up w
 command can be interrupted from its first line on without a traceback, and prints its version at once.
 """
 
-from irc.support.lazy import defer, lazy_getattr, provide
+from irc.support.lazy import lazy_getattr, provide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ __getattr__, __dir__ = lazy_getattr(
     },
 )
 
-defer("irc.compiler")
+provide("evaluate", "irc.runtime.plan")
+provide("fuse", "irc.fuser.fuse")
 provide("schemas", "irc.ops.schema_rules")
 provide("check", "irc.tools.check.models")
 provide("costs", "irc.tools.costs")

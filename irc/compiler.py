@@ -22,13 +22,13 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import known_rows, with_subgraphs
 from irc.ir.types import DType
 from irc.ops.opaque import is_opaque, opaque_operators
-from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference, set_default_evaluate
+from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference
 from irc.passes.verified import run_verified
 from irc.runtime.backends import AUTO, Backend
 from irc.runtime.file import is_saved
 from irc.runtime.kernels import means
 from irc.runtime.model import DEFAULTS, CompiledModel, Options
-from irc.runtime.plan import evaluate, without_kernels
+from irc.runtime.plan import without_kernels
 from irc.runtime.report import FusionGroup, Memory, Report, Totals, peak_bytes, weight_bytes
 from irc.support.formatting import count
 from irc.support.lazy import provided
@@ -36,8 +36,6 @@ from irc.support.lazy import provided
 if TYPE_CHECKING:
     from irc.alias import AliasDb, Analyses
     from irc.frontend.onnx_export.model import Written
-
-set_default_evaluate(evaluate)
 
 
 def compile(

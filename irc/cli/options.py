@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cached_property, partial
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from irc.cli.output import emit, say
 from irc.errors import Error, cannot, error_text, last_line, package_of
@@ -112,20 +112,11 @@ INSTRUMENT_OPTIONS = ("timing", "print-after-all", "print-after-change", "verify
 """Instruments that are options of their own; ``--instrument`` takes all."""
 
 
-class Commands(Protocol):
-    """The part of argparse's table of subcommands that is used here."""
+Commands = Any
+"""argparse's table of subcommands, whose class is private."""
 
-    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
-        """Add a command."""
-        ...
-
-
-class Options(Protocol):
-    """A parser or a group of its options."""
-
-    def add_argument(self, *names: str, **kwargs: Any) -> Any:
-        """Add an option."""
-        ...
+Options = Any
+"""A parser or a group of its options, whose class is private."""
 
 
 def add_command(commands: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:

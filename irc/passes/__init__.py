@@ -1,7 +1,7 @@
 """Passes: the protocol, the registry, pipelines, the manager, instruments, and one pass a file."""
 
 from irc.ops.shape_rules import shape_rule
-from irc.passes.base import Pass, PassContext, set_default_evaluate
+from irc.passes.base import Pass, PassContext
 from irc.passes.canonicalize import Canonicalize
 from irc.passes.constant_fold import ConstantFold
 from irc.passes.conv_bn_fold import ConvBnFold
@@ -54,6 +54,5 @@ __all__ = [
     "print_pass",
     "print_pipeline",
     "register",
-    "set_default_evaluate",
     "shape_rule",
 ]

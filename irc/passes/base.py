@@ -13,7 +13,7 @@ from irc.alias.location_sets import intersects
 from irc.ir import Graph, Module, Node
 from irc.ir.node import describe
 from irc.passes.rewriter import Rewriter
-from irc.support.lazy import import_deferred
+from irc.support.lazy import provided
 from irc.support.remarks import MOST_REMARKS, Reason, Remark, Remedy, add_pass
 
 
@@ -225,22 +225,6 @@ class PassContext:
         return self.allowed[-1] if self.allowed else ""
 
 
-def set_default_evaluate(evaluate: Evaluate) -> None:
-    """Let ``evaluate`` compute constants where a ``PassManager`` is given nothing else.
-
-    Kernels live in a layer that passes do not import; ``irc.compiler`` connects the two when that is first needed.
-    """
-    _DEFAULT.evaluate = evaluate
-
-
-class _DefaultEvaluate:
-    evaluate: Evaluate | None = None
-
-
-_DEFAULT = _DefaultEvaluate()
-
-
 def _default_evaluate(node: Node, arrays: Sequence[Any]) -> list[Any] | None:
-    if _DEFAULT.evaluate is None:
-        import_deferred()
-    return None if _DEFAULT.evaluate is None else _DEFAULT.evaluate(node, arrays)
+    """What kernels give, which live in a layer that passes do not import."""
+    return provided("evaluate").evaluate(node, arrays)

@@ -89,10 +89,6 @@ class Merges:
         self._named = annotation_names(rewriter.graph)
         """Names of values that quantization annotations have: they must stay names of values."""
 
-    def may_share(self, earlier: Node, node: Node) -> bool:
-        """Whether results of ``node`` may become the memory of ``earlier`` and of all merged into it."""
-        return self.apart(earlier, node) is None
-
     def apart(self, earlier: Node, node: Node) -> Reason | None:
         """Why results of ``node`` may not become the same memory as those of ``earlier``; None if they may."""
         rewriter, db = self._rewriter, self._rewriter.db
@@ -274,7 +270,7 @@ class ConstantPool:
             if node.kind != CONSTANT:
                 continue
             earlier = None if rewriter.db.has_writers(node.output) else pool.equal(node)
-            if earlier is not None and merges.may_share(earlier, node) and ctx.allow(node):
+            if earlier is not None and merges.apart(earlier, node) is None and ctx.allow(node):
                 merges.add(earlier, node)
             else:
                 changed |= top.hoist(node, ctx)

@@ -19,11 +19,11 @@ import json
 import re
 import types
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from irc.errors import Error, did_you_mean, misfit
 from irc.support.formatting import pointed_at
-from irc.support.lazy import import_deferred
+from irc.support.lazy import provided
 from irc.support.plugins import PASSES, entry_points, load
 
 if TYPE_CHECKING:
@@ -123,24 +123,18 @@ def print_value(value: object) -> str:
     return repr(value)
 
 
-def _read_bool(text: str) -> bool:
-    return {"true": True, "false": False}[text] if text in ("true", "false") else _refuse(text)
-
-
-def _read_none(text: str) -> None:
-    return None if text == "none" else _refuse(text)
-
-
 def _read_str(text: str) -> str:
     return json.loads(text) if text.startswith('"') else text
 
 
-def _refuse(text: str) -> NoReturn:
-    raise ValueError(text)
-
-
-READERS: dict[Any, Any] = {bool: _read_bool, int: int, float: float, str: _read_str, types.NoneType: _read_none}
-"""Functions that read the values of options, by type; ValueError if a text is not of that type."""
+READERS: dict[Any, Any] = {
+    bool: {"true": True, "false": False}.__getitem__,
+    int: int,
+    float: float,
+    str: _read_str,
+    types.NoneType: {"none": None}.__getitem__,
+}
+"""Functions that read the values of options, by type; ValueError or KeyError if a text is not of that type."""
 
 NOUNS: dict[Any, str] = {
     bool: "true or false",
@@ -157,7 +151,7 @@ NOUNS: dict[Any, str] = {
 _PASSES: dict[str, type[Pass]] = {}
 
 _LATE = {"fuse": "irc.fuser.fuse.Fuse"}
-"""Passes of layers above, which enter them when they are imported: the names are theirs from the beginning."""
+"""Passes of layers above, which enter them when they are imported."""
 
 _UNFUSED = "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable"
 
@@ -187,8 +181,8 @@ def register(pass_class: P) -> P:
 
 def find(name: str) -> type[Pass] | None:
     """The class of the pass ``name``, loaded from its entry point if need be; None if there is none."""
-    if name not in _PASSES:
-        import_deferred()
+    if name in _LATE:
+        provided(name)
     found = _PASSES.get(name)
     if found is None:
         for entry in entry_points(PASSES):
@@ -199,8 +193,7 @@ def find(name: str) -> type[Pass] | None:
 
 def names() -> list[str]:
     """The names of all passes, installed plug-ins included, sorted."""
-    import_deferred()
-    return sorted({*_PASSES, *(entry.name for entry in entry_points(PASSES))})
+    return sorted({*_PASSES, *_LATE, *(entry.name for entry in entry_points(PASSES))})
 
 
 def create(name: str, options: dict[str, Any] | None = None) -> Pass:
@@ -410,7 +403,7 @@ class _Parser:
             if read is not None:
                 try:
                     value = read(self.token)
-                except ValueError:
+                except (ValueError, KeyError):
                     continue
                 self.advance()
                 return value

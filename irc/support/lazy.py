@@ -7,21 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-_MODULES: list[str] = []
 _PROVIDERS: dict[str, str] = {}
-
-
-def defer(module: str) -> None:
-    """Postpone the import of ``module`` until `import_deferred` is called."""
-    _MODULES.append(module)
-
-
-def import_deferred() -> None:
-    """Import the deferred modules: higher layers register what a lower one needs without imports."""
-    from importlib import import_module
-
-    for module in _MODULES:  # again, if another thread has only begun: it is waited for
-        import_module(module)
 
 
 def provide(name: str, module: str) -> None:

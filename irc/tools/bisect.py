@@ -280,9 +280,7 @@ class _Search:
             passed = self.repeated(whole, pipeline, wrong)
             if other is not None and passed is not None:
                 rewrite = _at(passed.rewrites, nodes)
-            if passed is None:  # it depends on what passes did before, or on chance
-                nodes = changes(before, after).nodes
-            elif not rewrite:
+            if passed is not None and not rewrite:  # else it depends on what passes did before, or on chance
                 parts, after, nodes, rewrite = self.by_rewrites(whole, pipeline, passed)
                 part = grown(parts, nodes, partial(_on, reruns, pipeline), 0, 4)
             if part is None and other is None:
