@@ -234,29 +234,6 @@ class Moment(NamedTuple):
     takes_input: int
 
 
-class GraphMemory:
-    """Where the values of a graph may be, wherever its nodes are moved.
-
-    Args:
-        db: the analysis of the graph with its inputs donated: these are the only inputs whose memory the runtime takes,
-            and it makes sure that they share memory with nothing.
-    """
-
-    def __init__(self, db: AliasDb) -> None:
-        self._db = db
-        self._classes = MemoryClasses(OWN)
-        self._classes.add(db)
-
-    def storage(self, value: Value) -> int:
-        """The memory class of ``value``."""
-        return self._classes.of(value)
-
-    def places(self, value: Value) -> Collection[int]:
-        """The locations of ``value`` and of what it holds; none if there are too many to look at."""
-        reach = self._db.reach_set(value)
-        return () if isinstance(reach, BigSet) else tuple(members(reach))
-
-
 class BlockMemory:
     """A block's memory: its *storages*, classes of values that may share memory, and who uses them.
 
@@ -268,18 +245,18 @@ class BlockMemory:
         block: the block.
         nodes: its nodes in order, and its return node.
         used: what each of them uses.
-        memory: of their graph.
+        known: of their graph.
 
     Attributes:
+        storage: the storage of a value that the nodes use or make.
         used: for each node, the storages it uses.
         users: storage -> the nodes that use it, in order.
         inputs: the storages of the graph's inputs.
     """
 
-    def __init__(
-        self, block: Block, nodes: Sequence[Node], used: Sequence[Sequence[Value]], memory: GraphMemory
-    ) -> None:
-        self._memory = memory
+    def __init__(self, block: Block, nodes: Sequence[Node], used: Sequence[Sequence[Value]], known: _Known) -> None:
+        self.storage = known.classes.of
+        self._owned = known.owned
         self._seen: set[int] = set()  # where values have been so far
         for value in block.params:
             self._come_by(value)
@@ -296,10 +273,6 @@ class BlockMemory:
         for i, storages in enumerate(self.used):
             for storage in storages:
                 self.users.setdefault(storage, []).append(i)
-
-    def storage(self, value: Value) -> int:
-        """The storage of a value that the nodes use or make."""
-        return self._memory.storage(value)
 
     def moments(self, order: Iterable[int], takes: Sequence[Iterable[int]], inside: Sequence[Peak]) -> list[Moment]:
         """What is alive at each node's turn, if the nodes run in ``order``.
@@ -332,7 +305,8 @@ class BlockMemory:
 
     def _come_by(self, value: Value) -> int | None:
         """The bytes of memory that ``value`` allocates; None if its type does not tell."""
-        places = self._memory.places(value)
+        reach = self._owned.reach_set(value)
+        places = () if isinstance(reach, BigSet) else tuple(members(reach))  # else there are too many to look at
         known = bool(places) and self._seen.issuperset(places)
         self._seen.update(places)
         return 0 if known or value.made_by(CONSTANT) else _bytes(value.type)
@@ -377,7 +351,9 @@ class Reorder:
 
     def run(self, graph: Graph, ctx: PassContext) -> bool:
         """Order each block until no order of it is better: one move may make way for another."""
-        known = _Known(ctx.alias_db(graph), captures(graph), GraphMemory(ctx.donated_db(graph)), {})
+        owned, classes = ctx.donated_db(graph), MemoryClasses(OWN)
+        classes.add(owned)
+        known = _Known(ctx.alias_db(graph), captures(graph), owned, classes, {})
         changed = False
         with gc_paused():
             for block in reversed(list(graph.blocks())):
@@ -391,13 +367,16 @@ class _Known(NamedTuple):
     Attributes:
         db: its alias analysis.
         captured: for every node with blocks, the outer values used inside of it.
-        memory: where its values may be.
+        owned: that with its inputs donated: these are the only inputs whose memory the runtime takes, and it makes sure
+            that they share memory with nothing.
+        classes: classes of the memory of its values, by ``owned``.
         peaks: for nodes whose blocks are in order, the additional memory they take while they run.
     """
 
     db: AliasDb
     captured: dict[Node, list[Value]]
-    memory: GraphMemory
+    owned: AliasDb
+    classes: MemoryClasses
     peaks: dict[Node, Peak]
 
 
@@ -422,7 +401,7 @@ class _Sorter:
         self._db = known.db
         self._nodes = [*block.unchanging_nodes(), block.return_node]
         self._used = [operands(node, known.captured) for node in self._nodes]
-        self._memory = BlockMemory(block, self._nodes, self._used, known.memory)
+        self._memory = BlockMemory(block, self._nodes, self._used, known)
         self._takes = [self._takeable(node) for node in self._nodes]
         self._inside = [known.peaks.get(node, Peak()) for node in self._nodes]
         self._plain = self._memory.moments(range(len(self._nodes)), self._takes, self._inside)
