@@ -90,25 +90,6 @@ def _looked_at(places: LocationSet, changed: LocationSet) -> Collection[int] | N
 # Which nodes of a block must keep their order.
 
 
-def captures(graph: Graph) -> dict[Node, list[Value]]:
-    """For every node with blocks, the outer values used inside of it, each once."""
-    found: dict[Node, list[Value]] = {}
-    for node in reversed([node for node in graph.walk() if node.blocks]):
-        captured: dict[Value, None] = {}
-        for block in node.blocks:
-            for inner in (*block.unchanging_nodes(), block.return_node):
-                for value in (*inner.inputs, *found.get(inner, ())):
-                    if value.block is not block:
-                        captured[value] = None
-        found[node] = list(captured)
-    return found
-
-
-def operands(node: Node, captured: Mapping[Node, Sequence[Value]]) -> list[Value]:
-    """What ``node`` uses, each value once: its inputs, and what is used inside of it."""
-    return list(dict.fromkeys((*node.inputs, *captured.get(node, ()))))
-
-
 class Dependencies:
     """The order that a block's nodes must keep: uses after definitions, conflicting accesses in order.
 
@@ -353,7 +334,7 @@ class Reorder:
         """Order each block until no order of it is better: one move may make way for another."""
         owned, classes = ctx.donated_db(graph), MemoryClasses(OWN)
         classes.add(owned)
-        known = _Known(ctx.alias_db(graph), captures(graph), owned, classes, {})
+        known = _Known(ctx.alias_db(graph), owned, classes, {})
         changed = False
         with gc_paused():
             for block in reversed(list(graph.blocks())):
@@ -366,7 +347,6 @@ class _Known(NamedTuple):
 
     Attributes:
         db: its alias analysis.
-        captured: for every node with blocks, the outer values used inside of it.
         owned: that with its inputs donated: these are the only inputs whose memory the runtime takes, and it makes sure
             that they share memory with nothing.
         classes: classes of the memory of its values, by ``owned``.
@@ -374,7 +354,6 @@ class _Known(NamedTuple):
     """
 
     db: AliasDb
-    captured: dict[Node, list[Value]]
     owned: AliasDb
     classes: MemoryClasses
     peaks: dict[Node, Peak]
@@ -400,7 +379,7 @@ class _Sorter:
     def __init__(self, block: Block, known: _Known) -> None:
         self._db = known.db
         self._nodes = [*block.unchanging_nodes(), block.return_node]
-        self._used = [operands(node, known.captured) for node in self._nodes]
+        self._used = [list(dict.fromkeys((*node.inputs, *node.captures()))) for node in self._nodes]
         self._memory = BlockMemory(block, self._nodes, self._used, known)
         self._takes = [self._takeable(node) for node in self._nodes]
         self._inside = [known.peaks.get(node, Peak()) for node in self._nodes]

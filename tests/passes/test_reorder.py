@@ -15,7 +15,7 @@ from irc.alias.location_sets import BigSet
 from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, types
 from irc.passes import PassManager
 from irc.passes.instruments import OptimisationLimit
-from irc.passes.reorder import Dependencies, captures, memory_order, operands
+from irc.passes.reorder import Dependencies, memory_order
 from irc.runtime.profile import Profile
 from irc.runtime.report import peak_bytes
 from tests.effort import Spy, examples
@@ -414,10 +414,9 @@ def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
     """
     graph = program.graph.copy()
     db = analyze(graph, program.module)
-    captured = captures(graph)
     for block in graph.blocks():
         nodes = list(block.nodes)
-        after = Dependencies(nodes, [operands(n, captured) for n in nodes], db).after
+        after = Dependencies(nodes, [dict.fromkeys((*n.inputs, *n.captures())) for n in nodes], db).after
         for i, (node, following) in enumerate(pairwise(nodes)):
             free = i + 1 not in after[i]
             touched = [find(each) for each in (node, following) for find in (db.read_set, db.write_set)]
