@@ -83,15 +83,6 @@ def newest_opset(domain: str, unknown: int = 1) -> int:
     return known[domain][1] if domain in known else unknown
 
 
-def onnx_schema(node: Node) -> Schema | None:
-    """The signature of an ONNX node at its version; None if the onnx package does not know the operator.
-
-    Types are ``Tensor``, lists, optionals and maps of type variables: ONNX's
-    constraints on element types are not expressed.
-    """
-    return signature(node.kind, node.version)
-
-
 @cache
 def signature(kind: str, version: int | None = None) -> Schema | None:
     """The signature of nodes of ``kind`` at a version (None: the newest)."""

@@ -122,9 +122,9 @@ def schema_of(node: Node) -> Schema | None:
     ONNX's are looked up in the onnx package, which is imported when first needed.
     """
     if functional_by_default(node.kind):
-        from irc.ops.onnx_signatures import onnx_schema
+        from irc.ops.onnx_signatures import signature
 
-        return onnx_schema(node)
+        return signature(node.kind, node.version)
     return resolve(node)
 
 
