@@ -1,6 +1,7 @@
 """``python -m benchmarks.runtime native``: what compiled loops take beside ONNX Runtime, on one thread; or on several.
 
-Normalisations, softmax, groups of pointwise operators, depthwise convolutions and pooling, each a model of its own.
+Normalisations, softmax, groups of pointwise operators, depthwise convolutions, pooling, loops, a recurrent layer and a
+product of few rows, each a model of its own.
 Contenders take turns, and what is measured is processor time. The limits are ratios to ONNX Runtime in the same run; a
 row misses its limit only if all of the 95 % confidence interval of the median does. ``--threads N`` measures wall time
 on as many threads of each, which has no limits.
@@ -163,6 +164,30 @@ def _window_cases() -> dict[str, Case]:
 
 
 CASES |= _window_cases()
+
+
+def _scan(kinds: str, shape: tuple[int, ...], weights: dict[str, tuple[int, ...]], limit: float) -> Case:
+    """A Scan over 200 rows, whose body is a chain of operators on the state."""
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("s", "row", "next", "made")]
+    nodes = [*_chain(kinds, "s", "next"), helper.make_node("Identity", ["next"], ["made"])]
+    body = helper.make_graph(nodes, "body", info[:2], info[2:])
+    node = helper.make_node("Scan", ["state", "x"], ["last", "y"], body=body, num_scan_inputs=1)
+    return Case([node], {"state": shape, "x": (200, *shape)}, ["last", "y"], weights, limit)
+
+
+_LSTM = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=128)
+CASES |= {
+    "Scan of 4 operators on (64,)": _scan("Mul row, Add row, Tanh, Sub row", (64,), {}, 0.5),
+    "Scan with MatMul 64x64": _scan("MatMul w, Add row, Tanh", (1, 64), {"w": (64, 64)}, 0.8),
+    "LSTM 128 of 8 samples": Case([_LSTM], {"x": (32, 8, 64)}, ["y"], {"w": (1, 512, 64), "r": (1, 512, 128)}, 2.0),
+    "Gemm of 8 rows, 768x768": Case(
+        [helper.make_node("Gemm", ["x", "w", "b"], ["y"], transB=1)],
+        {"x": (8, 768)},
+        ["y"],
+        {"w": (768, 768), "b": (768,)},
+        1.2,
+    ),
+}
 
 
 def measure(turns: int = TURNS, names: Sequence[str] = tuple(CASES), threads: int = 1) -> list[Row]:
