@@ -1,7 +1,6 @@
 """Fusion: what may fuse, how groups merge, and the pass that does it."""
 
-from irc.fuser.cluster import Cluster
-from irc.fuser.fuse import Fuse
+from irc.fuser.fuse import Cluster, Fuse
 from irc.fuser.policy import Policy, operators
 
 __all__ = ["Cluster", "Fuse", "Policy", "operators"]

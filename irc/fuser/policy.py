@@ -19,7 +19,7 @@ from irc.support.remarks import Reason, fix_sizes, set_option
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from irc.fuser.cluster import Cluster
+    from irc.fuser.fuse import Cluster
     from irc.ir import Graph, Node, Value
 
 

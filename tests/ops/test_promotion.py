@@ -10,7 +10,7 @@ import pytest
 
 from irc.ir import types
 from irc.ir.types import DType, TensorType, Type
-from irc.ops.aten.promotion import promote, result_type
+from irc.ops.aten.call import promote, result_type
 from irc.runtime.kernels.aten.element_types import result_type as kernels_type
 
 

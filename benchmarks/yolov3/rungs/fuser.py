@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from irc.fuser.fuse import Fuse, Fuser
 
 if TYPE_CHECKING:
-    from irc.fuser.cluster import Cluster
+    from irc.fuser.fuse import Cluster
     from irc.ir import Block, Graph
     from irc.passes import PassContext
 

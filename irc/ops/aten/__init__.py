@@ -23,8 +23,7 @@ from inspect import unwrap
 
 from irc.ir.types import Type
 from irc.ops.aten import creation, indexing, linear_algebra, nn, pointwise, python, reductions, views
-from irc.ops.aten.call import Call, CallRule, shape_rule_of
-from irc.ops.aten.promotion import BY_RESULT_TYPE, like_first
+from irc.ops.aten.call import BY_RESULT_TYPE, Call, CallRule, like_first, shape_rule_of
 from irc.ops.record import Change, Operator, ShapeRule, joined
 
 _FAMILIES = (pointwise, views, nn, linear_algebra, reductions, indexing, creation, python)

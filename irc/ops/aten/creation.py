@@ -7,8 +7,7 @@ from typing import Any
 
 from irc.ir import types
 from irc.ir.types import DType, TensorType, Type
-from irc.ops.aten.call import Call, TorchFamily
-from irc.ops.aten.promotion import NUMBERS, element_type, like_first, like_first_if_float
+from irc.ops.aten.call import NUMBERS, Call, TorchFamily, element_type, like_first, like_first_if_float
 from irc.ops.record import Change, Effects
 from irc.ops.shape_rules import range_length
 

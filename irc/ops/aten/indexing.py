@@ -9,8 +9,7 @@ from irc.ir import types
 from irc.ir.polynomials import plus, product
 from irc.ir.types import DType, OptionalType, TensorType, Type
 from irc.ops import sizes
-from irc.ops.aten.call import Call, TorchFamily, resized
-from irc.ops.aten.promotion import like_first, result_type
+from irc.ops.aten.call import Call, TorchFamily, like_first, resized, result_type
 
 ROWS = """
     aten::nonzero(Tensor self) -> Tensor

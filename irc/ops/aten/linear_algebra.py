@@ -8,8 +8,18 @@ from typing import cast
 
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import sizes
-from irc.ops.aten.call import Call, TorchFamily, resized
-from irc.ops.aten.promotion import COMPLEX, REAL, as_float, common_type, if_float, like_first, together
+from irc.ops.aten.call import (
+    COMPLEX,
+    REAL,
+    Call,
+    TorchFamily,
+    as_float,
+    common_type,
+    if_float,
+    like_first,
+    resized,
+    together,
+)
 from irc.ops.shape_rules import einsum_products, einsum_shape, matrix_product
 
 ROWS = """

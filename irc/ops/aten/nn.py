@@ -10,8 +10,7 @@ from typing import cast
 from irc.ir.node import Node
 from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
 from irc.ops import sizes
-from irc.ops.aten.call import Call, TorchFamily
-from irc.ops.aten.promotion import common_type, like_first, like_first_if_float
+from irc.ops.aten.call import Call, TorchFamily, common_type, like_first, like_first_if_float
 from irc.ops.axes import static
 from irc.ops.inference import UNKNOWN
 from irc.ops.record import Effects

@@ -25,8 +25,9 @@ from irc.ops.algebra import (
     select,
     trunc,
 )
-from irc.ops.aten.call import Call, TorchFamily, resized
-from irc.ops.aten.promotion import (
+from irc.ops.aten.call import (
+    Call,
+    TorchFamily,
     as_float,
     category,
     element_type,
@@ -34,6 +35,7 @@ from irc.ops.aten.promotion import (
     if_float,
     like_first,
     like_first_if_float,
+    resized,
     shape_together,
     together,
 )

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from irc.ir.node import Node
 from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import sizes
-from irc.ops.aten.call import Call, TorchFamily, resized
-from irc.ops.aten.promotion import (
+from irc.ops.aten.call import (
+    Call,
+    TorchFamily,
     as_float,
     category,
     element_type,
     if_float,
     like_first,
     like_first_if_float,
+    resized,
     result_type,
 )
 from irc.ops.axes import torch_reduction

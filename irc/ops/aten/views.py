@@ -7,8 +7,7 @@ from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import product
 from irc.ir.types import Dim, ListType, TensorType, Type
 from irc.ops import regions, sizes, views
-from irc.ops.aten.call import Call, TorchFamily
-from irc.ops.aten.promotion import COMPLEX, REAL, element_type, like_first
+from irc.ops.aten.call import COMPLEX, REAL, Call, TorchFamily, element_type, like_first
 from irc.ops.record import Change
 from irc.ops.shape_rules import sliced
 from irc.ops.views import View
