@@ -87,6 +87,7 @@ class AliasDb:
         """Answer from ``solver`` from now on."""
         self._solver = solver
         self._answers = solver.dag.answers
+        self._facts = solver.facts
         self._parts = PartWrites(self, solver.index, solver.dag)
         self._all_but: dict[frozenset[Kind], tuple[int, LocationSet]] = {}
         """Kinds -> how many elements were looked at, and the locations of other kinds among them."""
@@ -112,7 +113,7 @@ class AliasDb:
                     answers[value] = askable(self.location_set(value))
             if not intersects(self.location_set(a), self.location_set(b)):
                 return False
-        if not self.facts.has_parts:
+        if not self._facts.has_parts:
             return True
         return any(self._may_be_one(v, w) for v in _members(a) for w in _members(b))
 
