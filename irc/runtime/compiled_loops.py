@@ -70,7 +70,8 @@ def compiled_loop(node: Node, plan: Plan, known: FormRecorder) -> Iterate | None
         if inner in found:
             found[outer] = found[inner]
     forms = _forms_of_params(node, found)
-    if backend is None or not forms or not made <= found.keys() or any(each.kind in SPECIAL for each in inside):
+    is_plain = not any(each.blocks or each.kind in SPECIAL for each in inside)
+    if backend is None or not forms or not made <= found.keys() or not is_plain:
         return None
     copy = _copied(block, list(slot_of), plan.bound)
     storage = Storage(analyze(copy.graph, noalias=copy.graph.inputs))

@@ -143,6 +143,28 @@ def test_shapes_that_come_and_go_run_step_by_step() -> None:
     assert same_runs(text, *feeds).counters.compiled == 0
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "%two : int = prim::Constant[value=2]()\n    %no : bool = prim::Constant[value=0]()\n"
+        "    prim::Loop(%two, %no)\n      block0(%j : int):\n        -> (%no)\n",
+        "%k : Float(3) = prim::If(%t)\n      block0():\n        -> (%h)\n      block1():\n        -> (%x)\n",
+    ],
+)
+def test_loops_with_blocks_inside_run_step_by_step(lines: str) -> None:
+    text = f"""
+graph(%x : Float(3), %n : Long()):
+  %t : Bool() = prim::Constant[value={{1}}]()
+  %y : Float(3) = onnx::Loop(%n, %t, %x)
+    block0(%i : Long(), %c : Bool(), %h : Float(3)):
+    {lines}
+      %g : Float(3) = onnx::Neg(%h)
+      -> (%t, %g)
+  return (%y)
+"""
+    same_runs(text, *[{"x": f32(3), "n": np.array(3)}] * 4)
+
+
 def test_arrays_that_lie_otherwise_and_other_iterations() -> None:
     model = irc.compile(parse_graph(SCAN.replace("OPTIONS", "")), passes="none")
     plain = irc.compile(parse_graph(SCAN.replace("OPTIONS", "")), passes="none", backend="numpy")

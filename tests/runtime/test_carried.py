@@ -55,34 +55,42 @@ def graph(before: str, carried: str, body: str, after: str, loop: str = "onnx::L
     return _HEAD + "\n".join(f"  {line}" for line in lines)
 
 
-def model_of(text: str, pipeline: str = "") -> CompiledModel:
+def model_of(text: str, pipeline: str = "", backend: str = "numpy") -> CompiledModel:
     module = module_of(text, {"k": WEIGHT})
     if pipeline:
         PassManager(pipeline).run(module)
-    return CompiledModel(module)
+    return CompiledModel(module, backend=backend)
 
 
 def feeds_of(iterations: int, x: np.ndarray = X) -> dict[str, np.ndarray]:
     return {"n": i64(iterations), "c": boolean(True), "x": x.copy()}
 
 
-def wanted(text: str, iterations: int) -> dict[str, Any]:
+def wanted(text: str, iterations: int, backend: str = "numpy") -> dict[str, Any]:
     """The results of a run in which every operator makes new memory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(irc.runtime.lowering, "reusing_step", lambda *_: None)
-        model = model_of(text)
+        model = model_of(text, backend=backend)
         results = model.run(feeds_of(iterations))
     assert model.counters.in_place == 0
     return results
 
 
 def check(text: str, iterations: int, pipeline: str = "", donate: Collection[str] = ()) -> list[int]:
-    """How many results were in place in each run. Results are those of runs that reuse nothing, and stay as they were.
+    """How many results were in place in each run on NumPy.
 
-    Arenas are overwritten between runs, so that nothing may refer to them. The weight and the inputs stay, too.
+    Results are those of runs that reuse nothing, and stay as they were; those of native code, too, which may run all
+    iterations at once. Arenas are overwritten between runs, so that nothing may refer to them. The weight and the
+    inputs stay, too.
     """
-    expected = wanted(text, iterations)
-    model = model_of(text, pipeline)
+    _, of_numpy = (
+        _runs(model_of(text, pipeline, backend), wanted(text, iterations, backend), iterations, donate)
+        for backend in ("auto", "numpy")
+    )
+    return of_numpy
+
+
+def _runs(model: CompiledModel, expected: dict[str, Any], iterations: int, donate: Collection[str]) -> list[int]:
     counts: list[int] = []
     left: list[dict[str, Any]] = []
     for _ in range(RUNS):
