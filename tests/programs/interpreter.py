@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import Any, cast
 
 import numpy as np
 
-from irc.errors import Error
 from irc.ir import Block, Graph, Module, Node, Tensor, Value
 from irc.runtime.binding import bind
 from irc.runtime.lowering import runtime_constant
@@ -38,19 +36,6 @@ def interpret(graph: Graph, inputs: Sequence[Any], observer: Observer | None = N
         return _Interpreter(graph.module, observer or Observer()).block(graph.block, inputs, {})
 
 
-def interpret_what_works(graph: Graph, inputs: Sequence[Any]) -> Env:
-    """The values of the top block, without those of nodes that fail and of what needs them."""
-    run = _Interpreter(graph.module, Observer())
-    env: Env = dict(zip(graph.inputs, inputs, strict=True))
-    with np.errstate(all="ignore"):
-        for node in graph.nodes:
-            if all(v in env for v in node.inputs):
-                with suppress(Error, ArithmeticError, LookupError, MemoryError, TypeError, ValueError):
-                    results = run.values(node, env)
-                    env.update(zip(node.outputs, results, strict=True))
-    return env
-
-
 class _Interpreter:
     def __init__(self, module: Module | None, observer: Observer) -> None:
         self._module = module
@@ -62,15 +47,13 @@ class _Interpreter:
         self._observer.entered(block, env)
         for node in block.nodes:
             self._observer.before(node, env)
-            results = self.values(node, env)
+            results = self._node(node, [env[v] for v in node.inputs], env)
             env.update(zip(node.outputs, results, strict=True))
             self._observer.after(node, env)
         self._observer.left(block, env)
         return [env[v] for v in block.returns]
 
-    def values(self, node: Node, env: Env) -> Sequence[Any]:
-        """What ``node`` gives."""
-        inputs = [env[v] for v in node.inputs]
+    def _node(self, node: Node, inputs: list[Any], env: Env) -> Sequence[Any]:
         match node.kind:
             case "prim::Constant":
                 return [self._constant(node)]
