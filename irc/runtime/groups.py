@@ -10,6 +10,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from irc.errors import Error
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import inner_graph
@@ -145,7 +147,12 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
             made = NotImplemented
         if made is NotImplemented:
             del operands, given  # what is counted by references is for the members to write over
+            places = [(s, x) for s in outs if is_array(x := frame[s]) and x.base is run.arena]
             members(frame)
+            for s, place in places:
+                if frame[s] is not None:  # it may be read where it lies: as a part of a Concat's result
+                    np.copyto(place, frame[s])
+                    frame[s] = place
             return
         if out is None:
             for s, result in zip(outs, made):

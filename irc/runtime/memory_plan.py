@@ -7,6 +7,11 @@ an in-place operator uses its operand's place. Live ranges are those of storage
 classes (`irc.runtime.storage`), so a view keeps the memory it shows alive.
 What outputs may show has no place: it must outlive the run.
 
+Operands of a Concat that are made for it have places in that of its result, where their
+elements are one run there: then it copies nothing. All of them are one memory from then on,
+and a part that others read later too keeps the whole in use. Where that would make the
+arena larger by more than a sixteenth, Concats copy.
+
 Places are found largest first, each in the smallest gap that holds it, which
 comes close to the lower bound, the most bytes that are alive at one time. Where
 that is not reached, they are also found longest alive first: the better one is taken.
@@ -14,6 +19,7 @@ that is not reached, they are also found longest alive first: the better one is 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +36,7 @@ from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Array
 from irc.ir.types import TensorType
 from irc.ops import record
+from irc.ops.axes import CONCAT, joined
 from irc.ops.pointwise import overwritable
 from irc.runtime.array_memory import ArrayType, aligned
 from irc.runtime.execution import Observer
@@ -184,7 +191,7 @@ class MemoryPlan:
         place_of: for each value that has one, its index.
         nbytes: the size of the arena.
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
-        over: the values that are written over an operand.
+        over: the values that are written over an operand, or, of Concats, whose operands are made in their places.
         turns: when each node of the top block, and each member of its groups, runs.
         in_use: the bytes of results in places that are in use at each turn, without rounding.
     """
@@ -209,6 +216,8 @@ class _Buffer:
         start: the turn of the first.
         end: the last turn in which one is in use.
         source: as of a `Place`.
+        whole: the buffer of a Concat's result that it is a part of.
+        offset: where in that it begins, in bytes.
     """
 
     form: ArrayType
@@ -216,11 +225,49 @@ class _Buffer:
     start: int
     end: int
     source: int | None = None
+    whole: _Buffer | None = None
+    offset: int = 0
 
     @property
     def size(self) -> int:
         """The bytes of its place."""
         return aligned(self.form.nbytes)
+
+
+class _LastUses:
+    """The turns in which classes of memory are used last; classes can be joined.
+
+    Args:
+        last: these turns, by class.
+    """
+
+    def __init__(self, last: Mapping[int, int]) -> None:
+        self._last = dict(last)
+        self._joined: dict[int, int] = {}
+
+    def of(self, storage: int) -> int:
+        """The class that stands for those which ``storage`` is joined with."""
+        while (other := self._joined.get(storage)) is not None:
+            self._joined[storage] = self._joined.get(other, other)  # a shorter way for the next search
+            storage = other
+        return storage
+
+    def turn(self, storage: int) -> int:
+        """The turn in which ``storage``, or what it is joined with, is used last."""
+        return self._last[self.of(storage)]
+
+    def join(self, storages: Iterable[int]) -> None:
+        """Make all of ``storages`` one class."""
+        first, *others = dict.fromkeys(map(self.of, storages))
+        self._joined.update(dict.fromkeys(others, first))
+        self._last[first] = max(self._last[each] for each in (first, *others))
+
+
+PEAK = 17 / 16
+"""How large the arena may be with operands in the places of Concats, compared to one without."""
+
+TRIALS = 64
+"""Into how many parts the Concats of a graph are divided, at most, to find those that may have it so."""
 
 
 class Planner:
@@ -273,8 +320,8 @@ class Planner:
         for value in (*params, *graph.outputs) if params is not None else ():
             self._last.update(dict.fromkeys(storage.shown(value), len(order) + 1))
         self.inner = {value for value in self.static if storage.of(value) not in self._kept}
-        changed = set(map(storage.of, storage.written))
-        self.known = {value for value in contents & self.inner if storage.of(value) not in changed}
+        self._changed = set(map(storage.of, storage.written))
+        self.known = {value for value in contents & self.inner if storage.of(value) not in self._changed}
         self._placeable = [
             (turn, node, value)
             for node, turn in self._turns.items()
@@ -289,21 +336,84 @@ class Planner:
             forms: of all values that may get a place.
             donated: positions of inputs whose memory may be taken.
         """
+        concats = [node for _, node, _ in self._placeable if node.kind == CONCAT]
+        plain = self._buffers(forms, donated, ())
+        if not concats:
+            return _pack(*plain, self._turns)
+        most = PEAK * _peak(plain[0])
+
+        def joining(rest: list[Node], known: set[Node]) -> set[Node]:
+            """``known``, and those of ``rest`` whose operands may have their places in the result's as well."""
+            both = {*known, *rest}
+            if _peak(self._buffers(forms, donated, both)[0]) <= most:
+                return both
+            half = len(rest) // 2
+            return joining(rest[half:], joining(rest[:half], known)) if half > len(concats) // TRIALS else known
+
+        found = _pack(*self._buffers(forms, donated, joining(concats, set())), self._turns)
+        if found.nbytes <= most:
+            return found
+        copying = _pack(*plain, self._turns)
+        return found if found.nbytes <= PEAK * copying.nbytes else copying
+
+    def _buffers(
+        self, forms: Mapping[Value, ArrayType], donated: Collection[int], joining: Container[Node]
+    ) -> tuple[dict[Value, _Buffer], list[Value]]:
+        """The buffers of values, and which overwrite operands, if the Concats ``joining`` copy nothing."""
         made = {value: _Buffer(forms[value], value, 0, self._last[self._storage.of(value)]) for value in self._params}
         over: list[Value] = []
         held = self._donated(forms, donated)  # what is in a buffer
+        last = _LastUses(self._last)
         for turn, node, value in self._placeable:
             form = forms.get(value)
             if form is None:
                 continue
-            buffer = self._dying(node, self._candidates(node, value, forms), form, turn, held)
+            buffer = self._dying(node, self._candidates(node, value, forms), form, turn, held, last)
             if buffer is None:
                 buffer = _Buffer(form, value, turn, turn)
+                parts = self._parts(node, form, made) if node in joining else []
+                if parts:
+                    last.join(map(self._storage.of, (value, *(part.latest for part in parts))))
+                    over.append(value)
+                offset = 0
+                for part in parts:
+                    part.whole, part.offset = buffer, offset
+                    offset += part.form.nbytes
             else:
                 over.append(value)
             buffer.latest, buffer.end = value, self._last[self._storage.of(value)]
             made[value] = held[value] = buffer
-        return _pack(made, over, self._turns)
+        for buffer in dict.fromkeys(made.values()):  # parts before what they are parts of
+            if buffer.whole is not None:
+                buffer.whole.start = min(buffer.whole.start, buffer.start)
+                buffer.whole.end = max(buffer.whole.end, buffer.end)
+        return made, over
+
+    def _parts(self, node: Node, form: ArrayType, made: Mapping[Value, _Buffer]) -> list[_Buffer]:
+        """The buffers of a Concat's operands, in order, if they can be parts of the result's; else none.
+
+        Each is one run of the result's elements, is no part of something else, and lies in its place, as the result
+        does, and stays as it is made.
+        """
+        join = joined(node)
+        if join is None or math.prod(form.shape[: join.axis]) != 1:
+            return []
+        values = [self._resolved(value) for value in join.parts]
+        parts = [made.get(value) for value in values]
+        found = [
+            part
+            for part, value in zip(parts, values)
+            if part is not None and part.whole is None and part.source is None
+            if part.form.dtype == form.dtype and self._lies_in_place(value)
+        ]
+        is_whole = sum(part.form.nbytes for part in found) == form.nbytes
+        return found if is_whole and len(set(found)) == len(values) and self._lies_in_place(node.output) else []
+
+    def _lies_in_place(self, value: Value) -> bool:
+        """Whether ``value`` is always made in its place, and nothing changes it afterwards."""
+        node = value.node
+        is_placed = node in self._compiled or (node is not None and len(node.outputs) == 1)
+        return is_placed and value not in self.known and self._storage.of(value) not in self._changed
 
     def _donated(self, forms: Mapping[Value, ArrayType], donated: Collection[int]) -> dict[Value, _Buffer]:
         """The buffers that the inputs at the positions ``donated`` bring."""
@@ -320,15 +430,21 @@ class Planner:
         return [node.inputs[i] for i in kernels.over(node.outputs.index(result), types)]
 
     def _dying(
-        self, node: Node, candidates: Sequence[Value], form: ArrayType, turn: int, held: Mapping[Value, _Buffer]
+        self,
+        node: Node,
+        candidates: Sequence[Value],
+        form: ArrayType,
+        turn: int,
+        held: Mapping[Value, _Buffer],
+        last: _LastUses,
     ) -> _Buffer | None:
         """The buffer that ``node`` may overwrite: of the first candidate that it is the last to read."""
-        shown = [c for v in node.inputs for c in self._storage.shown(v)] if candidates else []
+        shown = [last.of(c) for v in node.inputs for c in self._storage.shown(v)] if candidates else []
         for value in map(self._resolved, candidates):
-            buffer, storage = held.get(value), self._storage.of(value)
+            buffer, storage = held.get(value), last.of(self._storage.of(value))
             if buffer is None or buffer.form != form or buffer.latest is not value:
                 continue  # in none, or another result has been written over it
-            if self._last[storage] <= turn and shown.count(storage) <= 1:
+            if last.turn(storage) <= turn and shown.count(storage) <= 1:
                 return buffer
         return None
 
@@ -362,7 +478,7 @@ def _type_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None
 def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
     """Place the buffers in one arena. Values are in the order in which they are made."""
     buffers = list(dict.fromkeys(made.values()))
-    own = sorted((b for b in buffers if b.source is None), key=lambda b: (-b.size, b.start - b.end))[:MOST]
+    own = sorted(_own(buffers), key=lambda b: (-b.size, b.start - b.end))[:MOST]
     bound = max(_in_use(own, [b.size for b in own]))
     offsets, nbytes = _packed(own)
     if nbytes > bound:
@@ -370,9 +486,12 @@ def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[N
         other, other_nbytes = _packed(longest)
         if other_nbytes < nbytes:
             own, offsets, nbytes = longest, other, other_nbytes
-    taken = [b for b in buffers if b.source is not None]
-    index = {b: i for i, b in enumerate([*own, *taken])}
-    places = [Place(b.form, offset, b.source) for b, offset in zip([*own, *taken], [*offsets, *(0 for _ in taken)])]
+    begins = dict(zip(own, offsets)) | {b: 0 for b in buffers if b.source is not None}
+    for b in reversed(buffers):  # parts after what they are parts of
+        if b.whole in begins:
+            begins[b] = begins[b.whole] + b.offset
+    index = {b: i for i, b in enumerate(begins)}
+    places = [Place(b.form, offset, b.source) for b, offset in begins.items()]
     place_of = {v: index[b] for v, b in made.items() if b in index}
     return MemoryPlan(
         places=places,
@@ -384,6 +503,17 @@ def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[N
         turns=turns,
         in_use=_in_use(own, [b.form.nbytes for b in own]),
     )
+
+
+def _own(buffers: Iterable[_Buffer]) -> list[_Buffer]:
+    """Those of ``buffers`` that are neither parts of others nor memory of donated inputs."""
+    return [b for b in buffers if b.source is None and b.whole is None]
+
+
+def _peak(made: Mapping[Value, _Buffer]) -> int:
+    """The most bytes in use at one time."""
+    own = _own(dict.fromkeys(made.values()))
+    return max(_in_use(own, [b.size for b in own]))
 
 
 def _packed(buffers: Sequence[_Buffer]) -> tuple[list[int], int]:

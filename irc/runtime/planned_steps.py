@@ -18,6 +18,7 @@ from irc.ir.constants import is_none
 from irc.ir.kinds import GROUP
 from irc.ir.tensor import Array
 from irc.ir.types import DType
+from irc.ops.axes import CONCAT
 from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.array_memory import ArrayType
@@ -85,12 +86,18 @@ class PlannedSteps:
             return each._replace(step=step_of(*map(self.code, branches)))
         if node.kind == GROUP or not self._is_placed(each):
             return each
+        dead = tuple([s for s in dead if s not in self._slots])
+        if self._is_joined(node):
+            return each._replace(step=drop_step(dead), dead=dead)
         kernel = self._plan.bound.kernel(node)
         if len(outs) > 1 and not takes_outs(kernel):
             return each
-        dead = tuple([s for s in dead if s not in self._slots])
         step = placed_step(kernel, ins, outs, dead, is_plain(node))
         return Instruction(step, node, ins, outs, dead)
+
+    def _is_joined(self, node: Node) -> bool:
+        """Whether ``node`` is a Concat whose operands are made where the result has them."""
+        return node.kind == CONCAT and node.output in self._over
 
     def _is_placed(self, each: Instruction) -> bool:
         """Whether an instruction makes results in arrays that lie in the frame beforehand."""
@@ -182,6 +189,8 @@ class FastSteps(PlannedSteps):
         frame, known, results = self._frame, self._known.few, set(node.outputs)
         if node.blocks or not results or not self._planner.inner >= results <= self._known.forms.keys():
             return None
+        if self._is_joined(node):
+            return drop_step(())
         if self._planner.known >= results <= known.keys():
             step = partial(put, slots=outs, values=[known[value] for value in node.outputs])
             step(frame)

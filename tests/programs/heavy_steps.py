@@ -92,6 +92,8 @@ def concat(m: Maker) -> None:
     k = m.kind(x)
     axis = m.below(k.rank)
     parts = [x] if not m.below(4) else [x, *(m.like(k) for _ in range(m.between(1, 2)))]
+    if k.dtype is FLOAT:  # some are made for it: they may be made where the result has them
+        parts = [m.emit("onnx::Neg", [part], Tens(FLOAT, k.shape)) if m.flip() else part for part in parts]
     shape = tuple(n * len(parts) if i == axis else n for i, n in enumerate(k.shape))
     if shape[axis] and not m.below(4):  # with a dummy, as decoders begin with
         sizes = tuple(0 if i == axis else m.below(3) for i in range(k.rank))
@@ -194,5 +196,6 @@ def filled(m: Maker) -> None:
 STEPS: dict[str, tuple[Step, ...]] = {
     "products": (matmul, gemm, conv, conv, batch_norm, pool),
     "axes": (reduce, arg_max, concat, pad_or_tile, gather, scatter_box),
+    "concats": (concat,),
     "shapes": (shape_of, count, reshape_by_shape, expand_by_shape, filled),
 }

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irc.ir import Value
+from irc.ops.axes import CONCAT
 from irc.passes import PassManager
 from irc.runtime.model import CompiledModel, Options
 from tests.effort import examples
@@ -24,6 +25,9 @@ FUSING = ("fuse", "fuse,reorder,growable,in-place", "reorder")
 BULKS = (None, 1, 3)
 pointwise = programs(("onnx", "onnx", "onnx", "products", "constants"), size=30, dense=True)
 """Programs whose groups are large."""
+concats = programs(("onnx", "onnx views", "onnx writes", "branches", "concats", "concats"), size=24, dense=True)
+"""Programs with many Concats: of what is made for them, views, inputs, what is read or written later, outputs."""
+anything = programs() | pointwise | concats
 
 RUNS = 4  # as it comes, watched for shapes, planned, planned again
 
@@ -54,7 +58,7 @@ def poison(model: CompiledModel) -> None:
 
 @examples(200)
 @given(
-    programs() | pointwise,
+    anything,
     st.just([]) | cuts,
     st.sampled_from(PIPELINES),
     st.sampled_from(BULKS),
@@ -95,6 +99,7 @@ def check_runs(program: Program, model: CompiledModel, draw: Callable[[st.Search
             check_same(then, now, "results of an earlier run")
         counters = model.counters
         did["planned"] += counters.planned > 0
+        did["concats without copies"] += any(v.node.kind == CONCAT for plan in model.runs.plans() for v in plan.over)
         did["planned inside of groups"] += any(v.node.graph is not model.graph for v in placed(model))
     return did
 
@@ -107,13 +112,14 @@ def test_random_programs_run_in_all_ways() -> None:
     did: Counter[str] = Counter()
 
     @settings(examples(100), max_examples=100, derandomize=True, database=None)
-    @given(programs() | pointwise, st.just([]) | cuts, st.sampled_from(FUSING), st.sampled_from(BULKS), st.data())
+    @given(anything, st.just([]) | cuts, st.sampled_from(FUSING), st.sampled_from(BULKS), st.data())
     def run(program: Program, groups: list[Cut], pipeline: str, bulk: int | None, data: st.DataObject) -> None:
         did.update([*+check_runs(program, compiled(program, pipeline, bulk, groups), data.draw)])
 
     run()
     assert did["planned"] >= 10, did
     assert did["planned inside of groups"] >= 5, did
+    assert did["concats without copies"] >= 3, did
 
 
 @examples(40)

@@ -1,0 +1,376 @@
+"""Concats whose operands are made in their places copy nothing; what they compute is the same."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import irc
+from irc.ir import Graph, parse_graph
+from irc.ops.axes import CONCAT
+from irc.runtime import execution, memory_plan
+from irc.runtime.backends import Backend, Declined, Unsupported
+from irc.runtime.plan import lower
+from tests.effort import Tune, examples
+
+RNG = np.random.default_rng(0)
+
+
+def f32(*shape: int) -> Any:
+    return RNG.integers(-4, 4, shape).astype(np.float32)
+
+
+def joined(model: irc.CompiledModel) -> list[str]:
+    """The results of Concats that copy nothing in the latest kind of run."""
+    return sorted(v.name for v in model.runs.plans()[-1].over if v.node is not None and v.node.kind == CONCAT)
+
+
+def compiled(text: str, backend: str | Backend = "numpy", passes: str = "none") -> irc.CompiledModel:
+    return irc.compile(parse_graph(text), passes, backend=backend)
+
+
+def poison(model: irc.CompiledModel) -> None:
+    """Fill the memory between runs with NaNs: nobody may read what an earlier run left there."""
+    for memory in model.runs._arenas:
+        memory.memory[:] = 0xFF
+
+
+def check(graph: Graph, model: irc.CompiledModel, donate: Any = (), rounds: int = 4) -> None:
+    """Runs compute, from other inputs each time, what the graph does outside of planned memory, to the bit."""
+    plain = lower(graph)
+    kept: list[tuple[Any, Any]] = []
+    for _ in range(rounds):
+        feeds = {each.name: f32(*each.shape) for each in model.inputs}
+        wanted = plain.run([x.copy() for x in feeds.values()], execution.Run())
+        found = list(model.run({name: x.copy() for name, x in feeds.items()}, donate=donate).values())
+        poison(model)
+        kept += zip(wanted, found, strict=True)
+        for a, b in kept:  # results of earlier runs stay what they were
+            np.testing.assert_array_equal(a, b)
+
+
+BLOCK = """
+graph(%x : Float(1, 4, 8)):
+  %a : Float(1, 4, 8) = onnx::Neg(%x)
+  %b : Float(1, 4, 8) = onnx::Ceil(%a)
+  %c : Float(1, 8, 8) = onnx::Concat[axis=1](%a, %b)
+  %d : Float(1, 8, 8) = onnx::Relu(%c)
+  %e : Float(1, 8, 8) = onnx::MatMul(%d, %d)
+  %f : Float(1, 16, 8) = onnx::Concat[axis=-2](%c, %e)
+  %g : Float(1, 16, 8) = onnx::Abs(%f)
+  %h : Float(1, 8, 8) = onnx::MatMul(%c, %e)
+  %i : Float(1, 24, 8) = onnx::Concat[axis=1](%g, %h)
+  %j : Float(1, 24, 1) = onnx::ReduceSum[keepdims=1](%i, %axis)
+  return (%j)
+""".replace("):\n", "):\n  %axis : Long(1) = prim::Constant[value=tensor([2])]()\n", 1)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_a_dense_block_lies_in_one_place(backend: str, tune: Tune) -> None:
+    tune("irc.runtime.memory_plan.PEAK", 2)
+    model = compiled(BLOCK, backend)
+    check(parse_graph(BLOCK), model)
+    assert joined(model) == ["c", "f", "i"]
+    (plan,) = model.runs.plans()
+    at = {v.name: plan.places[i].offset for v, i in plan.place_of.items()}
+    a, b, c, e, f = (at[name] for name in "abcef")
+    assert (b, c, e, f) == (a + 128, a, a + 256, a)
+    profile = model.profile({"x": f32(1, 4, 8)})
+    (row,) = (row for row in profile.by_operator() if row.kind == CONCAT)
+    assert (row.calls, row.in_place, row.fresh) == (3, 3, 0)
+
+
+def test_concats_that_would_take_more_memory_copy(tune: Tune) -> None:
+    """A small part that is made early would keep room for the whole."""
+    text = """
+    graph(%x : Float(100, 8), %q : Float(100, 100), %w : Float(1, 100)):
+      %b : Float(1, 8) = onnx::MatMul(%w, %x)
+      %f : Float(100, 8) = onnx::MatMul(%q, %x)
+      %g : Float(100, 8) = onnx::Sign(%f)
+      %h : Float(100, 8) = onnx::MatMul(%q, %g)
+      %i : Float(100, 8) = onnx::Sign(%h)
+      %j : Float(100, 8) = onnx::MatMul(%q, %i)
+      %a : Float(100, 8) = onnx::Sign(%j)
+      %c : Float(101, 8) = onnx::Concat[axis=0](%a, %b)
+      %s : Float(1, 8) = onnx::MatMul(%w, %a)
+      %t : Float(1, 8) = onnx::MatMul(%w, %x)
+      %u : Float(2, 8) = onnx::Concat[axis=0](%s, %t)
+      %v : Float(2, 101) = onnx::Einsum[equation="ui,ci->uc"](%u, %c)
+      return (%v)
+    """
+    for most, names in ((memory_plan.PEAK, ["u"]), (2, ["c", "u"])):
+        tune("irc.runtime.memory_plan.PEAK", most)
+        model = compiled(text)
+        check(parse_graph(text), model)
+        assert joined(model) == names
+
+
+ALONE = """
+graph(%x : Float(2, 4), %y : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Neg(%x)
+  %b : Float(2, 4) = onnx::Exp(%y)
+  {}
+  %z : Tensor = onnx::Cast[to=11](%c)
+  return ({})
+"""
+CASES = {
+    "operands made for it": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z", True),
+    "one operand": ("%c : Float(2, 4) = onnx::Concat[axis=0](%a)", "%z", True),
+    "an operand that is read later": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %a2", True),
+    "one operand twice": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %a)", "%z", False),
+    "rows side by side": ("%c : Float(2, 8) = onnx::Concat[axis=1](%a, %b)", "%z", False),
+    "an input": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %x)", "%z", False),
+    "an operand that is an output": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %b", False),
+    "an output": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %c", False),
+    "an operand in a returned list": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %list", False),
+    "a view": (
+        "%v : Float(4, 2) = onnx::Transpose(%b)\n  %c : Float(6, *) = onnx::Concat[axis=0](%w, %v)",
+        "%z",
+        False,
+    ),
+    "a part of another": (
+        "%p : Float(4, 4) = onnx::Concat[axis=0](%b, %a)\n  %c : Float(8, 4) = onnx::Concat[axis=0](%p, %a)",
+        "%z",
+        False,
+    ),
+    "an operand written before": (
+        "%i : Float(2, 4) = onnx::Relu_(%a)\n  %c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)",
+        "%z",
+        False,
+    ),
+    "an operand written later": (
+        "%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)\n  %i : Float(2, 4) = onnx::Add_(%a, %b)",
+        "%z, %a2",
+        False,
+    ),
+    "a result written later": (
+        "%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)\n  %i : Float(4, 4) = onnx::Neg_(%c)",
+        "%z, %a2",
+        False,
+    ),
+    "a dummy beside it": (
+        "%n : Long(1) = prim::Constant[value=tensor([0])]()\n"
+        "  %m : Float(0, 4) = onnx::Slice(%x, %n, %n)\n"
+        "  %t : Float(4, 2) = onnx::Transpose(%y)\n"
+        "  %o : Float(0, 2) = onnx::MatMul(%m, %t)\n"
+        "  %c : Float(4, 4) = onnx::Concat[axis=0](%a, %o, %b)",
+        "%z",
+        True,
+    ),
+    "operands of two types": (
+        "%p : Tensor = onnx::Cast[to=7](%a)\n"
+        "  %q : Tensor = onnx::Cast[to=13](%b)\n"
+        "  %c : Tensor = onnx::Concat[axis=0](%p, %q)",
+        "%z",
+        False,
+    ),
+    "one of several results, of which others are returned": (
+        "%p : Byte(2, 4), %q : Float(), %r : Byte() = onnx::DynamicQuantizeLinear(%a)\n"
+        "  %s : Byte(2, 4) = onnx::Max(%p, %p)\n"
+        "  %c : Tensor = onnx::Concat[axis=0](%p, %s)",
+        "%z, %q",
+        False,
+    ),
+    "an operand whose elements shapes decide": (
+        "%s : Long(2) = onnx::Shape(%x)\n"
+        "  %k : Long(1, 2) = onnx::Flatten[axis=0](%s)\n"
+        "  %u : Long(1, 2) = onnx::Neg(%k)\n"
+        "  %f : Long(2, 4) = onnx::Cast[to=7](%a)\n"
+        "  %g : Long(8) = onnx::Flatten[axis=0](%f)\n"
+        "  %l : Long(1, 8) = onnx::Neg(%g)\n"
+        "  %c : Long(1, 10) = onnx::Concat[axis=1](%u, %l)",
+        "%z",
+        False,
+    ),
+}
+AFTER = {
+    "%a2": "  %a2 : Float(2, 4) = onnx::Exp(%a)\n",
+    "%list": "  %list : Tensor[] = onnx::SequenceConstruct(%b)\n",
+    "%w": "  %w : Float(2, 2) = onnx::MatMul(%b, %v)\n",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_joins_its_operands(name: str) -> None:
+    lines, returned, joins = CASES[name]
+    text = ALONE.format(lines, returned)
+    for value, line in AFTER.items():
+        if value in text:
+            before = "  %c : " if value == "%w" else "  %z : "
+            text = text.replace(before, line + before, 1)
+    model = compiled(text)
+    check(parse_graph(text), model)
+    assert ("c" in joined(model)) == joins
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_parts_and_wholes_are_not_written_over_while_the_other_is_read(backend: str) -> None:
+    """Neither by what broadcasts a part over the whole."""
+    text = """
+    graph(%x : Float(1, 4), %y : Float(3, 4)):
+      %a : Float(1, 4) = onnx::Neg(%x)
+      %b : Float(3, 4) = onnx::Neg(%y)
+      %c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)
+      %d : Float(3, 4) = onnx::Neg(%b)
+      %e : Float(4, 4) = onnx::Mul(%c, %a)
+      %f : Float(7, 4) = onnx::Concat[axis=0](%e, %d)
+      %g : Float(7, 4) = onnx::Relu(%f)
+      %h : Float(4, 4) = onnx::Neg(%e)
+      %s : Float(4, 7) = onnx::Transpose(%g)
+      %m : Float(7, 7) = onnx::MatMul(%g, %s)
+      %n : Float(4, 4) = onnx::MatMul(%h, %h)
+      return (%m, %n)
+    """
+    model = compiled(text, backend)
+    check(parse_graph(text), model)
+    assert joined(model) == ["c", "f"]
+
+
+def test_what_is_written_over_a_part_keeps_the_memory_of_the_whole(tune: Tune) -> None:
+    tune("irc.runtime.memory_plan.PEAK", 2)
+    text = """
+    graph(%x : Float(8, 8), %w : Float(16, 8)):
+      %a : Float(8, 8) = onnx::Neg(%x)
+      %b : Float(8, 8) = onnx::MatMul(%x, %a)
+      %c : Float(16, 8) = onnx::Concat[axis=0](%a, %b)
+      %d : Float(16, 16) = onnx::Einsum[equation="ik,jk->ij"](%c, %w)
+      %e : Float(8, 8) = onnx::Relu(%b)
+      %f : Float(16, 8) = onnx::MatMul(%d, %w)
+      %g : Float(16, 8) = onnx::MatMul(%f, %e)
+      %h : Float(16, 8) = onnx::MatMul(%g, %e)
+      return (%h)
+    """
+    model = compiled(text)
+    check(parse_graph(text), model)
+    assert joined(model) == ["c"]
+    assert any(v.name == "e" for v in model.runs.plans()[-1].over)
+
+
+def test_donated_memory_is_no_part() -> None:
+    text = ALONE.format("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z")
+    model = compiled(text)
+    check(parse_graph(text), model, donate=["x"])
+    assert joined(model) == []
+
+
+BEHIND_A_GROUP = """
+graph(%x : Float(2, 4), %y : Float(2, 4)):
+  %a : Float(2, 4) = onnx::Cos(%x)
+  %b : Float(2, 4) = prim::FusionGroup_0(%y)
+  %c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)
+  %z : Float(4, 4) = onnx::Cos(%c)
+  return (%z)
+with prim::FusionGroup_0 = graph(%y : Float(2, 4)):
+  %p : Float(2, 4) = onnx::Neg(%y)
+  %q : Float(2, 4) = onnx::Relu(%p)
+  return (%q)
+"""
+
+
+class Moody(Backend):
+    """Computes groups of one operand in two of three runs."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def refuses(self, group: Graph) -> Declined | None:
+        return None
+
+    def compile_group(self, group: Graph, operands: Any) -> Any:
+        plan = lower(group)
+
+        def kernel(x: Any, out: Any = None) -> Any:
+            self.runs += 1
+            if self.runs % 3 == 0:
+                raise Unsupported("it is the third")
+            (made,) = plan.run([x])
+            if out is None:
+                return made.copy()
+            out[...] = made
+            return out
+
+        return kernel
+
+
+def test_what_members_compute_in_place_of_a_kernel_lies_where_it_is_read() -> None:
+    model = compiled(BEHIND_A_GROUP, Moody())
+    check(parse_graph(BEHIND_A_GROUP), model, rounds=8)
+    assert joined(model) == ["c"]
+    assert model.report.declined == {"it is the third": 1}
+
+
+def test_runs_at_once_and_of_some_outputs() -> None:
+    text = BLOCK.replace("return (%j)", "return (%j, %h)")
+    model = compiled(text)
+    plain = lower(parse_graph(text))
+
+    def run(seed: int) -> None:
+        x = np.random.default_rng(seed).integers(-4, 4, (1, 4, 8)).astype(np.float32)
+        wanted = dict(zip("jh", plain.run([x.copy()], execution.Run())))
+        for name, found in model.run({"x": x}, outputs=["j", "h"][: 1 + seed % 2]).items():
+            np.testing.assert_array_equal(found, wanted[name])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(run, range(40)))
+
+
+@st.composite
+def concatenating(draw: st.DrawFn) -> str:
+    """A graph of pointwise operators, products, views, writes and Concats of rows, all of which outputs depend on."""
+    rows = {"x": 1, "y": 2, "w": 3}
+    unread = dict.fromkeys("xyw")
+    lines = [f"%n{i} : Long(1) = prim::Constant[value=tensor([{i}])]()" for i in range(4)]
+
+    def value(size: int | None = None) -> str:
+        names = [name for name, n in rows.items() if size in (None, n)]
+        return names[-1 - draw(st.integers(0, min(7, len(names) - 1)))]
+
+    def add(kind: str, size: int, *inputs: str) -> None:
+        for each in inputs:
+            unread.pop(each, None)
+        name = f"v{len(lines)}"
+        lines.append(f"%{name} : Float({size}, 3) = onnx::{kind}({', '.join('%' + each for each in inputs)})")
+        rows[name], unread[name] = size, None
+
+    for _ in range(draw(st.integers(4, 16))):
+        step, x = draw(st.sampled_from(["unary", "unary", "binary", "concat", "concat", "view", "product"])), value()
+        if step == "unary":
+            add(draw(st.sampled_from(["Neg", "Relu", "Abs", "Neg", "Relu", "Abs", "Neg_", "Identity"])), rows[x], x)
+        elif step == "binary":
+            add(draw(st.sampled_from(["Sub", "Max"])), rows[x], x, value(draw(st.sampled_from([rows[x], 1]))))
+        elif step == "view":
+            begin = draw(st.integers(0, min(3, rows[x] - 1)))
+            add("Slice", rows[x] - begin, x, f"n{begin}", "end")
+        elif step == "product":
+            add("MatMul", rows[x], x, "w")
+            add("Sign", rows[x], f"v{len(lines) - 1}")
+        else:
+            parts = [x, *(value() for _ in range(draw(st.integers(0, 2))))]
+            if (size := sum(rows[part] for part in parts)) <= 24:
+                add("Concat[axis=0]", size, *parts)
+    results = [f"%r{i} : Float({rows[name]}, 3) = onnx::Neg(%{name})" for i, name in enumerate(unread)]
+    returned = [f"%r{i}" if draw(st.integers(0, 3)) else f"%{name}" for i, name in enumerate(unread)]
+    body = "\n  ".join(["%end : Long(1) = prim::Constant[value=tensor([99])]()", *lines, *results])
+    head = "graph(%x : Float(1, 3), %y : Float(2, 3), %w : Float(3, 3)):"
+    return f"{head}\n  {body}\n  return ({', '.join(returned)})\n"
+
+
+@examples(300)
+@given(
+    concatenating(),
+    st.sampled_from(["none", "default"]),
+    st.sampled_from(["numpy", "native"]),
+    st.sets(st.sampled_from("xyw")),
+    st.sampled_from([1, memory_plan.PEAK, 100]),
+)
+def test_random_graphs_compute_the_same(text: str, passes: str, backend: str, donate: set[str], peak: float) -> None:
+    before, memory_plan.PEAK = memory_plan.PEAK, peak  # type: ignore[misc]
+    try:
+        check(parse_graph(text), compiled(text, backend, passes), sorted(donate))
+    finally:
+        memory_plan.PEAK = before  # type: ignore[misc]
