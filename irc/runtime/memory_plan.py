@@ -174,11 +174,13 @@ class Place(NamedTuple):
         form: of the arrays in it.
         offset: where in the arena it begins, in bytes.
         source: the position of the donated input whose memory it is instead, or None.
+        whole: the index of the place of a Concat's result that it is a part of, or None.
     """
 
     form: ArrayType
     offset: int
     source: int | None = None
+    whole: int | None = None
 
 
 @dataclass
@@ -359,7 +361,7 @@ class Planner:
     def _buffers(
         self, forms: Mapping[Value, ArrayType], donated: Collection[int], joining: Container[Node]
     ) -> tuple[dict[Value, _Buffer], list[Value]]:
-        """The buffers of values, and which overwrite operands, if the Concats ``joining`` copy nothing."""
+        """Buffers by value, and the values that overwrite operands, if the Concats ``joining`` copy nothing."""
         made = {value: _Buffer(forms[value], value, 0, self._last[self._storage.of(value)]) for value in self._params}
         over: list[Value] = []
         held = self._donated(forms, donated)  # what is in a buffer
@@ -491,7 +493,9 @@ def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[N
         if b.whole in begins:
             begins[b] = begins[b.whole] + b.offset
     index = {b: i for i, b in enumerate(begins)}
-    places = [Place(b.form, offset, b.source) for b, offset in begins.items()]
+    places = [
+        Place(b.form, offset, b.source, None if b.whole is None else index[b.whole]) for b, offset in begins.items()
+    ]
     place_of = {v: index[b] for v, b in made.items() if b in index}
     return MemoryPlan(
         places=places,

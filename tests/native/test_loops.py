@@ -61,6 +61,33 @@ def test_a_run_gives_the_bits_of_the_first_one() -> None:
     assert model.counters.compiled == 1
 
 
+JOINING = """
+graph(%s : Float(1, 4), %x : Float(5, 1, 4), %k : Float(1, 4)):
+  %t : Float(1, 4), %y : Float(5, *, 4), %z : Float(5, *, 4) = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
+    block0(%c : Float(1, 4), %r : Float(1, 4)):
+      %a : Float(1, 4) = onnx::Neg(%c)
+      %b : Float(1, 4) = onnx::Mul(%r, %a)
+      %d : Float(2, 4) = onnx::Concat[axis=0](%a, %b)
+      %e : Float(2, 4) = onnx::Neg(%d)
+      %f : Float(4, 4) = onnx::Concat[axis=0](%d, %e)
+      %g : Float(1, 4) = onnx::MatMul(%k, %f)
+      %h : Float(1, 4) = onnx::Sign(%g)
+      -> (RETURNS)
+  return (%t, %y, %z)
+"""
+
+
+@pytest.mark.parametrize("returns", ["%h, %d, %a", "%a, %f, %h", "%b, %c, %h"])
+def test_concats_copy_nothing(returns: str) -> None:
+    text = JOINING.replace("RETURNS", returns)
+    shapes = {"s": (1, 4), "x": (5, 1, 4), "k": (1, 4)}
+    feeds = [{name: np.sign(f32(*shape)) for name, shape in shapes.items()} for _ in range(4)]
+    model = same_runs(text, *feeds)
+    assert model.counters.compiled == 1
+    assert model.counters.kernels == 5 * 5
+    assert model.counters.in_place == 5 * 3
+
+
 LOOP = """
 graph(%n : Long(), %go : Bool(), %s : Float(1, 6), %most : Float(), %w : Float(6, 6)):
   %t : Float(1, 6), %y : Float(*, 1, 6), %j : Long(*) = onnx::Loop(%n, %go, %s)

@@ -340,7 +340,7 @@ def concatenating(draw: st.DrawFn) -> str:
     for _ in range(draw(st.integers(4, 16))):
         step, x = draw(st.sampled_from(["unary", "unary", "binary", "concat", "concat", "view", "product"])), value()
         if step == "unary":
-            add(draw(st.sampled_from(["Neg", "Relu", "Abs", "Neg", "Relu", "Abs", "Neg_", "Identity"])), rows[x], x)
+            add(draw(st.sampled_from(["Neg", "Relu", "Abs", "Neg", "Relu", "Neg_", "Relu_", "Identity"])), rows[x], x)
         elif step == "binary":
             add(draw(st.sampled_from(["Sub", "Max"])), rows[x], x, value(draw(st.sampled_from([rows[x], 1]))))
         elif step == "view":

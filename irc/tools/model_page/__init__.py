@@ -157,15 +157,17 @@ def _remark(remark: Remark) -> Data:
 
 
 def _memory(plan: MemoryPlan, state: Snapshot, peak: int | None) -> Data:
-    """The places of the arena with their live ranges, and the values in them."""
+    """The places of the arena with their live ranges, and the values in them; parts count as their whole."""
     values: dict[int, list[int]] = {}
     for value, place in plan.place_of.items():
+        while (whole := plan.places[place].whole) is not None:
+            place = whole
         if value in state.value_ids:
             values.setdefault(place, []).append(state.value_ids[value])
     places = [
         [place.offset, place.form.nbytes, *span, values.get(i, [])]
         for i, (place, span) in enumerate(zip(plan.places, plan.spans))
-        if place.source is None
+        if place.source is None and place.whole is None
     ]
     return {"arena": plan.nbytes, "bound": plan.bound, "peak": peak, "in_use": plan.in_use, "places": places}
 
