@@ -513,6 +513,8 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("mode", (number(1), 1, False), "out of range"),
     ("flatten", (number(1), 1, -1), "out of range"),
     ("unfold", (number(1), 1, 1, 1), "out of range"),
+    ("unfold", (number(1), 0, 2, 1), "no windows of 2"),  # a number in an array: what lies behind it is not its own
+    ("unfold", (number(1), 0, 1, 0), "no windows of 1 by 0"),
     ("index_select", (number(1), 1, index(0)), "out of range"),
     ("masked_scatter", (f32(1, 2), np.array([True, False, True]), f32(5, 6)), "a mask of shape"),
     ("masked_scatter_", (f32(1), np.array([True, False, True]), f32(5, 6)), "a mask of shape"),

@@ -230,10 +230,11 @@ def diagonal(x: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
 def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
     """All windows of ``size`` positions along a dimension, ``step`` apart, as a new last axis."""
     axis = axis_in(dimension, max(x.ndim, 1))
+    places = x.shape[axis] if x.ndim else 1
+    if size < 0 or step < 1 or size > places:
+        raise Error("IRC420", f"no windows of {size} by {step} in dimension {dimension} of size {places}")
     if not x.ndim:
         return layout.strided(x, (size,), (1,))
-    if size < 0 or step < 1 or size > x.shape[axis]:
-        raise Error("IRC420", f"no windows of {size} by {step} in dimension {dimension} of size {x.shape[axis]}")
     windows = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=bool(x.flags.writeable))
     return part(windows, axis, None, None, step)
 
