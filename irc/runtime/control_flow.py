@@ -55,7 +55,7 @@ class Stack:
         if not is_array(row):
             raise Error("IRC432", f"a scan output must be a tensor in each iteration; got {describe(row)}")
         buffer = self._buffer
-        if buffer is not None and (row.shape != buffer.shape[1:] or row.dtype != buffer.dtype):
+        if buffer is not None and self._count and (row.shape != buffer.shape[1:] or row.dtype != buffer.dtype):
             first = describe(buffer[0])
             was = f"a scan output was {first} in the first iteration and is {describe(row)} in a later one"
             raise Error("IRC432", was)
@@ -64,7 +64,8 @@ class Stack:
 
     def buffer_for(self, count: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Array:
         """The rows, of this type, and memory for at least ``count`` more."""
-        buffer, needed = self._buffer, self._count + count
+        # One without rows may be of another type: it was for iterations that did not run.
+        buffer, needed = self._buffer if self._count else None, self._count + count
         if buffer is None or needed > len(buffer):
             # Doubled, so that n rows cost O(n) copies; the guard of a run with limits is asked for each new buffer.
             rows = max(needed, 2 * self._count or FIRST_ROWS)

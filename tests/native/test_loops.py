@@ -170,6 +170,26 @@ def test_shapes_that_come_and_go_run_step_by_step() -> None:
     assert same_runs(text, *feeds).counters.compiled == 0
 
 
+def test_rows_of_other_shapes_than_before_run_step_by_step() -> None:
+    """The number of ones in the mask, not the inputs' shapes, decides how long rows are."""
+    text = """
+graph(%s : Float(3), %x : Float(5, 3), %m : Bool(4)):
+  %axes : Long(1) = prim::Constant[value=tensor([0])]()
+  %k : Long(1, *) = onnx::NonZero(%m)
+  %f : Float(1, *) = onnx::Cast[to=1](%k)
+  %t : Float(3), %y : Tensor = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
+    block0(%c : Float(3), %r : Float(3)):
+      %u : Float(1) = onnx::ReduceSum[keepdims=1](%r, %axes)
+      %e : Float(1, *) = onnx::Mul(%f, %u)
+      %d : Float(3) = onnx::Add(%c, %r)
+      -> (%d, %e)
+  return (%t, %y)
+"""
+    masks = [np.arange(4) < ones for ones in (2, 2, 2, 3, 1, 0, 2)]
+    model = same_runs(text, *[{"s": f32(3), "x": f32(5, 3), "m": mask} for mask in masks], exactly=False)
+    assert model.counters.compiled == 1
+
+
 @pytest.mark.parametrize(
     "lines",
     [
