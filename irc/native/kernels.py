@@ -125,8 +125,7 @@ class Call(NamedTuple):
         if pieces == 1:
             return call(*arrays, work_memory(work)) if work else call(*arrays)
         refused: list[int] = []
-        # Long pieces begin where a cache line does, as vectors that are stored across two of them take 10 % longer.
-        mask = -ALIGNMENT if size >= pieces << 10 else -1
+        mask = bounds_mask(size, pieces)
 
         def bound(number: int) -> int:
             return size * number // pieces & mask if number < pieces else size
@@ -139,6 +138,14 @@ class Call(NamedTuple):
 
         CURRENT.scope.share(pieces, piece)
         return not refused
+
+
+def bounds_mask(size: int, pieces: int) -> int:
+    """What the begins of pieces are masked with: long ones begin where a cache line does.
+
+    Vectors that are stored across two lines take 10 % longer.
+    """
+    return -ALIGNMENT if size >= pieces << 10 else -1
 
 
 def work_memory(size: int) -> Array:

@@ -25,7 +25,7 @@ from irc.ir.tensor import Array
 from irc.native import team
 from irc.native.calls import METH_FASTCALL, Builtin, Expected, builtin_of, loop_function_at
 from irc.native.groups import Anchored, Group
-from irc.native.kernels import RELEASED
+from irc.native.kernels import RELEASED, bounds_mask
 from irc.native.loops import BYTE, INT, POINTER, loop, number, offset
 from irc.native.step_calls import StepReader, TableCall, Temporary, expected_of
 from irc.native.target import ir
@@ -152,7 +152,7 @@ def table_of(
     numbers += [n for move in before for n in move]
     for call, arrays, check in calls:
         pieces = min(int(call.nanoseconds) // team.PIECE, call.size)
-        mask = team.bounds_mask(call.size, pieces)
+        mask = bounds_mask(call.size, pieces)
         numbers += [call.code.address, call.size, len(arrays), len(call.layout), pieces, mask]
         numbers += [0, 0] if check is None else [check.most, id(check.otherwise)]
         shared += call.nanoseconds if pieces > 1 else 0

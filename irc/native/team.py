@@ -27,7 +27,7 @@ from irc.native.jit import process_jit
 from irc.native.kernels import work_memory
 from irc.native.loops import INT, POINTER, VOID, function, number, offset
 from irc.native.target import ir
-from irc.runtime.array_memory import ALIGNMENT, aligned_bytes
+from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.bounds import Share
 
 MOST = 16
@@ -92,14 +92,6 @@ def help_of(most: int, work: int) -> Callable[[Callable[[Array], bool], Share], 
         return fits
 
     return run
-
-
-def bounds_mask(size: int, pieces: int) -> int:
-    """What the begins of pieces are masked with: long ones begin where a cache line does.
-
-    Vectors that are stored across two lines take 10 % longer.
-    """
-    return -ALIGNMENT if size >= pieces << 10 else -1
 
 
 def emit_job(builtin: Any, team: Any, job: Any, fields: Mapping[str, Any], memory: Any) -> None:
