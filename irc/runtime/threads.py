@@ -29,7 +29,7 @@ from functools import cache
 from itertools import count, product
 from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
-from threading import Lock, RLock, Thread
+from threading import Lock, RLock, Thread, current_thread
 from typing import Any, TypeVar
 
 import numpy as np
@@ -65,6 +65,7 @@ class Pool:
                 except RuntimeError:
                     return  # there cannot be more of them: the thread that has work does it itself
                 self._threads.append(thread)
+                self._avoided = None  # it runs where the thread may that has started it
 
     def make_way(self) -> None:
         """Keep the threads off the calling thread's processor.
@@ -73,13 +74,13 @@ class Pool:
         system, nothing is done.
         """
         own = processor()
-        if own == self._avoided:
+        if own == self._avoided or current_thread() in self._threads:
             return
         self._avoided = own
         others = os.sched_getaffinity(0) - {own}
-        for thread in self._threads if others else ():
+        for number in [thread.native_id for thread in self._threads if others and thread.native_id]:
             with suppress(OSError):  # it may have ended
-                os.sched_setaffinity(thread.native_id or 0, others)
+                os.sched_setaffinity(number, others)
 
     def submit(self, task: Callable[[], None]) -> None:
         """Have a worker call ``task``, which must not raise, as soon as one is free."""
@@ -270,15 +271,10 @@ def functions_of_blas(*names: str, suffixes: Sequence[str] = ("64_", "")) -> lis
     return None
 
 
-def _no_processor() -> None:
-    return None
+_LIBC = ctypes.CDLL(None) if hasattr(os, "sched_setaffinity") else None
 
-
-processor: Callable[[], int | None] = _no_processor
+processor: Callable[[], int | None] = getattr(_LIBC, "sched_getcpu", lambda: None)
 """The processor that the calling thread runs on; None if that is not known."""
-
-if hasattr(os, "sched_setaffinity"):
-    processor = getattr(ctypes.CDLL(None), "sched_getcpu", _no_processor)
 
 _GROUPS = Path("/sys/fs/cgroup")
 _OWN = Path("/proc/self/cgroup")

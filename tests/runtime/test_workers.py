@@ -149,6 +149,21 @@ def test_threads_are_started_when_there_is_need():
     assert done.wait(WAIT)
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads run where the system puts them")
+def test_threads_keep_off_the_processor_of_the_one_that_has_work():
+    allowed = os.sched_getaffinity(0)
+    pool = workers.Pool()
+    for size in (1, 3):  # those that come later, too
+        pool.grow(size)
+        pool.make_way()
+        own = pool._avoided
+        assert all(os.sched_getaffinity(t.native_id or 0) == (allowed - {own} or allowed) for t in pool._threads)
+    done = threading.Event()
+    pool.submit(lambda: (pool.make_way(), done.set()))  # a helper moves neither itself nor others
+    assert done.wait(WAIT)
+    assert pool._avoided == own and os.sched_getaffinity(0) == allowed
+
+
 def test_no_more_threads_than_the_limit(tune):
     tune("irc.runtime.threads.MOST", 2)
     pool = workers.Pool()
