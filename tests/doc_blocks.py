@@ -28,6 +28,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,8 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.processes import python
 
 ROOT = Path(__file__).parent.parent
 FENCE = re.compile(r"^( *)```(\w*)([^\n`]*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
@@ -151,15 +154,21 @@ class Runner:
     def console(self, block: Block) -> None:
         for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             command, shown = re.fullmatch(r"((?:[^\n]*\\\n)*[^\n]*\n)(.*)", part, re.DOTALL).groups()  # type: ignore[union-attr]
-            done = subprocess.run(
-                ["bash", "-c", SHELL + command],
-                env={**os.environ, "PYTHON": sys.executable, "COLUMNS": "100", "NO_COLOR": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
+            settings = {"PYTHON": sys.executable, "COLUMNS": "100", "NO_COLOR": "1"}
+            plain = re.sub(r"\s# .*", "", command)
+            if plain.startswith("irc ") and not re.search(r"[|&;<>$`]", plain):
+                words = shlex.split(plain)[1:]
+                done = python(os.getcwd(), "-m", "irc", *words, is_merged=True, **settings)
+            else:
+                done = subprocess.run(
+                    ["bash", "-c", SHELL + command],
+                    env={**os.environ, **settings},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    check=False,
+                )
             if done.returncode not in ((1,) if "irc: IRC" in shown else (0,)):
                 raise Wrong(f"{command}ends with status {done.returncode}:\n{done.stdout}")
             if shown.strip() and not is_as_shown(shown, done.stdout):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import onnx
@@ -17,6 +15,7 @@ from benchmarks.race import race
 from benchmarks.results import Row
 from irc.demo import bundled_model, randomize_weights, seeded_inputs
 from irc.ir import parse_graph
+from tests.processes import python
 
 
 def test_contenders_take_turns_each_with_an_argument_of_its_own() -> None:
@@ -283,7 +282,6 @@ def test_scripted_yolov3_is_text_without_classes_and_calls() -> None:
 
 @pytest.mark.parametrize(("arguments", "message"), [(["lenet"], "lenet"), (["--turns", "0"], "--turns")])
 def test_wrong_usage_is_refused(arguments: list[str], message: str) -> None:
-    command = [sys.executable, "-m", "benchmarks", *arguments]
-    done = subprocess.run(command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False)
+    done = python(Path(__file__).parent.parent, "-m", "benchmarks", *arguments)
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]

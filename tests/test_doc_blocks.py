@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
 from tests.doc_blocks import FENCE, RUN, SHOWN, Block, Runner, Wrong, blocks, is_as_shown, run_page
+from tests.processes import python
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -21,10 +19,9 @@ SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 WITH_BLOCKS = [page for page in (*PAGES, *NOTEBOOKS) if any(block.language in RUN for block in blocks(page))]
 
 
-def python(*arguments: str) -> str:
+def printed(*arguments: str) -> str:
     """What a program prints, in a process of its own."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    done = python(ROOT, *arguments, PYTHONPATH=str(ROOT))
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -32,14 +29,14 @@ def python(*arguments: str) -> str:
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks_run_as_written(page: Path) -> None:
     """In a process of its own: blocks register passes and operators for good."""
-    python("-m", "tests.doc_blocks", str(page))
+    printed("-m", "tests.doc_blocks", str(page))
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_an_example_prints_what_it_says(script: Path) -> None:
     docstring = ast.get_docstring(ast.parse(script.read_text("utf-8"))) or ""
     said = docstring.partition("Prints::\n\n")[2]
-    assert said and is_as_shown(textwrap.dedent(said), python(str(script)))
+    assert said and is_as_shown(textwrap.dedent(said), printed(str(script)))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

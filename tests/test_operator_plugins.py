@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import re
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from irc.runtime.kernels.registry import kernel
 from irc.tools.catalog import place
 from tests.doc_blocks import blocks
 from tests.operators import operator_of, records_for_a_while
+from tests.processes import python
 
 ROOT = Path(__file__).parent.parent
 BLOCKS = blocks(ROOT / "docs" / "how-to" / "adding-an-operator.md")
@@ -39,13 +39,6 @@ DEFINITION, USE, OF_TORCH, OF_ONNX = [block.text for block in BLOCKS if block.la
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "example_operators.py").write_text(DEFINITION, "utf-8")
     return tmp_path
-
-
-def python(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own: operators are registered for good."""
-    path = os.pathsep.join([str(folder), str(ROOT)])
-    env = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run([sys.executable, *argv], cwd=folder, env=env, capture_output=True, text=True, check=False)
 
 
 def test_records_of_torchs_operators_are_as_the_page_shows() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +11,7 @@ import pytest
 
 from benchmarks.yolov3 import build
 from tests.elsewhere import run_onnxruntime
+from tests.processes import python
 
 # What torch.onnx.export(YOLOv3, dynamo=False, opset_version=17) gives.
 EXPORTED = Counter(
@@ -120,13 +119,13 @@ def test_sizes_that_do_not_fit_are_refused(options: dict[str, int]) -> None:
 
 def test_the_command_writes_the_model(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
-    command = [sys.executable, "-m", "benchmarks.yolov3", "--image-size", "32", "--width-divisor", "16", "--write"]
+    command = ["-m", "benchmarks.yolov3", "--image-size", "32", "--width-divisor", "16", "--write"]
     root = Path(__file__).parent.parent
-    done = subprocess.run([*command, file], cwd=root, capture_output=True, text=True, check=True)
-    assert "1,332 nodes" in done.stdout
+    done = python(root, *command, str(file))
+    assert done.returncode == 0 and "1,332 nodes" in done.stdout
     assert onnx.load(file) == build(image_size=32, width_divisor=16)
     nowhere = tmp_path / "no" / "folder"
-    failed = subprocess.run([*command, nowhere], cwd=root, capture_output=True, text=True, check=False)
+    failed = python(root, *command, str(nowhere))
     assert failed.returncode == 2
     assert "No such file" in failed.stderr
     assert "Traceback" not in failed.stderr

@@ -14,6 +14,7 @@ import onnx
 import pytest
 
 from tests.effort import slow_if
+from tests.processes import python
 
 pytest.importorskip("llvmlite")
 
@@ -54,7 +55,14 @@ for note in notes:
 
 
 def output(environment: dict[str, str], code: str = RUN) -> str:
-    given = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    found = python(ROOT, "-c", code, **environment)
+    assert found.returncode == 0, found.stderr
+    return found.stdout
+
+
+def output_of_new(code: str) -> str:
+    """Of a process that begins with nothing imported."""
+    given = {**os.environ, "PYTHONPATH": str(ROOT)}
     found = subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     return found.stdout
@@ -82,9 +90,9 @@ HIDDEN = "import sys\nsys.modules['llvmlite'] = None\n"
 
 def test_without_llvmlite() -> None:
     code = HIDDEN + RUN.replace('("auto", "native", "numpy")', '("auto", "auto", "numpy")')
-    assert output({}, code).splitlines() == ["[0, 0, 0]", "nothing declined"]
+    assert output_of_new(code).splitlines() == ["[0, 0, 0]", "nothing declined"]
     named = HIDDEN + RUN.replace('("auto", "native", "numpy")', '("native", "native", "numpy")')
-    compiled, declined = output({}, named).splitlines()
+    compiled, declined = output_of_new(named).splitlines()
     assert compiled == "[0, 0, 0]"
     assert "pip install 'irc[native]'" in declined
 
@@ -183,7 +191,7 @@ from irc.cli import main
 assert main(["compile", {str(LIGHT)!r}, "-o", {str(tmp_path / "out.irc")!r}]) == 0
 print(sorted(name for name in sys.modules if name.startswith(("llvmlite", "irc.native"))))
 """
-    assert output({}, code).splitlines()[-1].strip("[]").replace("'", "").split(", ") == [
+    assert output_of_new(code).splitlines()[-1].strip("[]").replace("'", "").split(", ") == [
         "irc.native",
         "irc.native.availability",
         "irc.native.backend",
