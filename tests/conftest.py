@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -44,6 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if tuples <= covered:
                 case.add_marker(pytest.mark.slow)
             covered |= tuples
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from visiting the tests themselves and all modules: each visit takes a second."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
