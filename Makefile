@@ -6,8 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
 
-# Tests run in JOBS processes, so each keeps to one thread.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+# Tests run in JOBS processes, so each keeps to one thread. Bytecode is kept, whatever the environment says: otherwise
+# each of these processes, and each that a test starts, would compile irc and the tests anew.
+TESTING := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache
 
 .PHONY: help demo test test-all test-slow test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs dist format clean
 .NOTPARALLEL:
@@ -34,23 +35,23 @@ demo: $(VENV)/.test
 	$(BIN)/python -m irc.demo
 
 test: $(VENV)/.test
-	$(ONE_THREAD) IRC_EXAMPLES=0.25 $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --ignore=tests/differential
+	$(TESTING) IRC_EXAMPLES=0.25 $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --ignore=tests/differential
 
 test-all: test test-slow test-numpy test-x86-64
 
 # Exhaustive sweeps, which pyproject.toml calls slow, and four times as many random programs and operands.
 test-slow: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m pytest -n $(JOBS) -m "slow or hypothesis" --ignore=tests/differential
+	$(TESTING) $(BIN)/python -m pytest -n $(JOBS) -m "slow or hypothesis" --ignore=tests/differential
 
 # What runs models, rather than single kernels or passes.
 RUNNING := tests/native tests/programs tests/runtime tests/test_onnx_backend.py tests/test_small_models.py
 
 # As if llvmlite were not installed: tests/conftest.py sees to that.
 test-numpy: $(VENV)/.test
-	$(ONE_THREAD) IRC_BACKEND=numpy $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
+	$(TESTING) IRC_BACKEND=numpy $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
 
 test-x86-64: $(VENV)/.test
-	$(ONE_THREAD) IRC_NATIVE_CPU=x86-64 $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
+	$(TESTING) IRC_NATIVE_CPU=x86-64 $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -74,13 +75,13 @@ N    ?= 2000
 SEED ?= 0
 
 fuzz: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m tests.fuzz $(N) $(SEED)
+	$(TESTING) $(BIN)/python -m tests.fuzz $(N) $(SEED)
 
 fuzz-models: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -m tests.fuzz.models $(N) $(SEED)
+	$(TESTING) $(BIN)/python -m tests.fuzz.models $(N) $(SEED)
 
 sweep: $(VENV)/.test
-	$(ONE_THREAD) $(BIN)/python -W ignore -m tests.differential.sweep $(N) $(SEED)
+	$(TESTING) $(BIN)/python -W ignore -m tests.differential.sweep $(N) $(SEED)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -28,7 +28,7 @@ RTOL, ATOL = 1e-3, 1e-5  # the second relative to the largest element
 
 MODELS = {name: (lambda name=name: randomize_weights(bundled_model(name), seed=0)) for name in BUNDLED}
 MODELS["yolov3"] = build
-LARGE = ("bvlc_alexnet", "densenet121", "vgg19", "yolov3", "zfnet512")
+LARGE = ("bvlc_alexnet", "densenet121", "inception_v2", "resnet50", "vgg19", "yolov3", "zfnet512")
 """Models that take long, each of the kind of one that does not."""
 
 MODELS["yolov3 with batch normalisation"] = lambda: build(image_size=96, width_divisor=4, batch_norm=True)

@@ -100,10 +100,10 @@ def test_a_deep_chain() -> None:
     d = Dag()
     d.location("end")
     d.element("0", "end")
-    for i in range(1, 200_000):
+    for i in range(1, 50_000):
         d.element(str(i), str(i - 1))
         d.points(str(i), "end")  # more than one target each, so that no short cut applies
-    assert d.alias("199999", "end")
+    assert d.alias("49999", "end")
 
 
 edges = st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24)), max_size=70)

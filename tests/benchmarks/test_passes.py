@@ -24,7 +24,7 @@ def test_rows_of_a_chain_and_of_a_decoder(capsys: pytest.CaptureFixture[str], mo
         lambda: [Subject("chain", partial(passes._of_chain, 8)), Subject("decoder", partial(passes._of_decoder, tiny))],
     )
     rows = passes.measure(["chain", "decoder"])
-    assert len(rows) == 2 * (2 + len(COUNTED)) and len(passes.measure(["dec"])) == 2 + len(COUNTED)
+    assert len(rows) == 2 * (2 + len(COUNTED)) and len(passes.measure(["cha"])) == 2 + len(COUNTED)
     assert all(row.value > 0 and row.limit == passes.LIMIT for row in rows if row.unit == "times")
     assert not any(row.exceeds for row in rows if row.unit in COUNTED)
     assert "chain" in capsys.readouterr().out

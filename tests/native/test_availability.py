@@ -98,10 +98,18 @@ def test_without_llvmlite() -> None:
 
 
 @pytest.fixture
-def untested(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """As if this process had tested nothing yet."""
+def self_test(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Takes what changes the results of the self-test's code, as if this process had tested nothing yet."""
+    right = selftest._computed
+
+    def distort(change: Any) -> None:
+        def computed(results: Any, operands: Any) -> Any:
+            return change(right(results, operands), operands)
+
+        monkeypatch.setattr(selftest, "_computed", computed)
+
     _forget_tests()
-    yield monkeypatch
+    yield distort
     _forget_tests()
 
 
@@ -133,38 +141,33 @@ def check_declined(what: str) -> None:
     ],
     ids=["inexact", "no NaN", "signs"],
 )
-def test_wrong_functions(name: str, wrong: Any, untested: pytest.MonkeyPatch) -> None:
-    right = selftest._computed
+def test_wrong_functions(name: str, wrong: Any, self_test: Any) -> None:
     index = list(selftest._FUNCTIONS).index(name)
 
-    def computed(results: Any, operands: Any) -> Any:
-        made = right(results, operands)
+    def distorted(made: Any, operands: Any) -> Any:
         return [wrong(x) if i == index else x for i, x in enumerate(made)] if len(operands) == 1 else made
 
-    untested.setattr(selftest, "_computed", computed)
+    self_test(distorted)
     check_declined("self-test")
 
 
 @pytest.mark.parametrize("index", range(len(selftest._ARITHMETIC)))
-def test_wrong_arithmetic(index: int, untested: pytest.MonkeyPatch) -> None:
-    right = selftest._computed
-
-    def computed(results: Any, operands: Any) -> Any:
-        made = right(results, operands)
+def test_wrong_arithmetic(index: int, self_test: Any) -> None:
+    def distorted(made: Any, operands: Any) -> Any:
         if len(operands) > 1:
             x = made[index]
             x[-1, -1] = not x[-1, -1] if x.dtype == bool else 17
         return made
 
-    untested.setattr(selftest, "_computed", computed)
+    self_test(distorted)
     check_declined("self-test")
 
 
-def test_another_exception(untested: pytest.MonkeyPatch) -> None:
-    def failure() -> str:
+def test_another_exception(self_test: Any) -> None:
+    def distorted(made: Any, operands: Any) -> Any:
         raise OSError("no memory may be executed")
 
-    untested.setattr(selftest, "failure", failure)
+    self_test(distorted)
     check_declined("OSError: no memory may be executed")
 
 

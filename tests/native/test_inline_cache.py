@@ -16,9 +16,6 @@ from tests.effort import examples
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.native import products
-from irc.native.panels import MOST_FEATURES
-from irc.native.target import current
 from irc.runtime.limits import Limits
 
 Array = np.ndarray[Any, Any]
@@ -114,13 +111,7 @@ def product(kind: str, weights: dict[str, Array], version: int = 17, **attribute
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=4)
 
 
-@pytest.fixture
-def native_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if NumPy's BLAS were slow."""
-    monkeypatch.setattr(products, "is_blas_behind", lambda: current().vector_bytes in MOST_FEATURES)
-
-
-@pytest.mark.usefixtures("native_products")
+@pytest.mark.usefixtures("slow_blas")
 @pytest.mark.parametrize("shape", [None, (140,), (1, 140), (1,), (8, 140)])
 @pytest.mark.parametrize("attributes", [{}, {"transB": 1}, {"alpha": 0.5}, {"transA": 1}, {"beta": 0.0}])
 def test_gemm(attributes, shape):
@@ -132,13 +123,13 @@ def test_gemm(attributes, shape):
     check(made, [*runs, *runs, {"x": np.asfortranarray(runs[0]["x"])}])
 
 
-@pytest.mark.usefixtures("native_products")
+@pytest.mark.usefixtures("slow_blas")
 def test_matmul():
     made = product("MatMul", {"w": random(200, 140)})
     check(made, [{"x": random(*shape, 200)} for shape in ((8,), (8,), (2, 8), (2, 8), (1, 1), (3,), ())])
 
 
-@pytest.mark.usefixtures("native_products")
+@pytest.mark.usefixtures("slow_blas")
 @pytest.mark.parametrize(("kind", "attributes"), [("MatMul", {}), ("Gemm", {}), ("Gemm", {"transB": 1})])
 def test_every_run_makes_the_same_bits(kind, attributes):
     weights = {"w": random(200, 200)} | ({"b": random(200)} if kind == "Gemm" else {})
@@ -147,7 +138,7 @@ def test_every_run_makes_the_same_bits(kind, attributes):
     assert all(first.tobytes() == other.tobytes() for other in others)
 
 
-@pytest.mark.usefixtures("native_products")
+@pytest.mark.usefixtures("slow_blas")
 def test_products_of_limited_runs_look_at_the_limits():
     model, x = irc.compile(product("Gemm", {"w": random(200, 200)}), backend="native"), random(8, 200)
     for _ in range(2):
@@ -156,7 +147,7 @@ def test_products_of_limited_runs_look_at_the_limits():
             model.run({"x": x}, limits=Limits(bytes=1000))
 
 
-@pytest.mark.usefixtures("native_products")
+@pytest.mark.usefixtures("slow_blas")
 def test_old_versions_of_gemm_broadcast_if_told():
     weights = {"w": random(200, 140), "b": random(140)}
     check(product("Gemm", weights, 6, broadcast=1), [{"x": random(8, 200)}] * 2)

@@ -14,7 +14,6 @@ from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
-from irc.native import products
 from irc.native.inner_loops import LEAST_PRODUCTS, LOOPS
 from irc.native.panels import MOST_FEATURES
 from irc.native.target import current
@@ -84,11 +83,11 @@ def test_what_does_not_fit_is_left():
     assert a.size * 2 > LEAST_PRODUCTS
 
 
+@pytest.mark.usefixtures("slow_blas")
 @pytest.mark.parametrize("is_turned", [False, True])
 @pytest.mark.parametrize("has_gaps", [False, True])
 @pytest.mark.parametrize(("rows", "depth", "columns"), [(4, 300, 257), (15, 130, 160), (60, 64, 128), (1200, 200, 150)])
-def test_floats(rows, depth, columns, has_gaps, is_turned, monkeypatch):
-    monkeypatch.setattr(products, "is_blas_behind", lambda: current().vector_bytes in MOST_FEATURES)
+def test_floats(rows, depth, columns, has_gaps, is_turned):
     rng = np.random.default_rng(1)
     a = rng.standard_normal((2, rows, 2 * depth)).astype(np.float32)[..., : depth * (1 + (not has_gaps))]
     a = a[:, ::-1] if is_turned else a

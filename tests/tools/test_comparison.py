@@ -76,6 +76,7 @@ def optimised(by: str, model: ModelProto, folder: Path) -> Any:
     return onnxsim.simplify(model)[0]
 
 
+@pytest.mark.covering(1)
 @each_light
 @pytest.mark.parametrize("by", ["irc", "irc.irc", "onnxslim", "onnxsim"])
 def test_what_optimising_changes(name: str, by: str, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tests.browser import CHROMIUM, Browser
 from tests.cli.conftest import irc as command  # noqa: F401  # a fixture
 from tests.cli.helpers import Command
 from tests.drawing.test_svg import CONTROL_FLOW, HOSTILE
-from tests.effort import examples
+from tests.effort import Tune, examples
 from tests.programs.generator import FEATURES, Program, programs
 from tests.test_control_flow_model import MODEL as NESTED
 
@@ -81,8 +81,8 @@ def assert_places_are_apart(places: list[list[Any]]) -> None:
             assert first > end or last < begin or offset >= other + other_size or offset + size <= other
 
 
-def test_states_are_left_out_when_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("irc.tools.model_page.MOST_BOXES", 50)
+def test_states_are_left_out_when_they_are_too_many(tune: Tune) -> None:
+    tune("irc.tools.model_page.MOST_BOXES", 50)
     model, recorder = compiled(bundled_model("squeezenet"))
     data = data_of(model, recorder)
     changed = [row[3] for row in data["passes"] if row[2]]
