@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 from unittest.mock import Mock
 
@@ -24,6 +24,30 @@ def slow_if(cases: Collection[Any], slow: Collection[Any]) -> list[Any]:
     """The cases of a parameter, of which those in ``slow`` are left to `make test-all`."""
     parameters = [case if isinstance(case, tuple) else (case,) for case in cases]
     return [pytest.param(*p, marks=pytest.mark.slow if case in slow else ()) for p, case in zip(parameters, cases)]
+
+
+def in_groups(cases: Iterable[Any], by: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[[Any], None]]:
+    """Makes one test of all cases for which ``by`` gives the same; the error of a case says which one it is of.
+
+    For functions of thousands of small cases: to report a test takes milliseconds.
+    """
+    groups: dict[Any, list[Any]] = {}
+    for case in cases:
+        groups.setdefault(by(*case), []).append(case)
+
+    def decorate(test: Callable[..., None]) -> Callable[[Any], None]:
+        @pytest.mark.parametrize("group", groups)
+        def run(group: Any) -> None:
+            for case in groups[group]:
+                try:
+                    test(*case)
+                except BaseException as error:
+                    error.add_note(f"of {case}")
+                    raise
+
+        return run
+
+    return decorate
 
 
 Spy = Callable[[Any, str], Mock]

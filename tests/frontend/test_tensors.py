@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from irc.errors import Error
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx.tensors import EAGER_BYTES, TensorReader
 from irc.ir import DType, Tensor
+from tests.effort import in_groups
 from tests.frontend.helpers import from_nodes, refused
 
 ALL_TYPES = [d for d in DType if d is not DType.STRING]
@@ -39,8 +41,7 @@ def sample(dtype: DType, count: int) -> np.ndarray:
     return np.frombuffer(rng.bytes(count * dtype.numpy.itemsize), dtype.numpy)
 
 
-@pytest.mark.parametrize("dtype", ALL_TYPES, ids=lambda d: d.name)
-@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3), (4, 7), (0,), (0, 3)])
+@in_groups(product(ALL_TYPES, [(), (1,), (5,), (2, 3), (4, 7), (0,), (0, 3)]), by=lambda dtype, _: dtype.name)
 def test_raw_data_of_every_type(dtype: DType, shape: tuple[int, ...]) -> None:
     array = sample(dtype, int(np.prod(shape))).reshape(shape)
     proto = numpy_helper.from_array(array)
@@ -75,8 +76,7 @@ def typed(dtype: DType, array: np.ndarray) -> TensorProto:
     return proto
 
 
-@pytest.mark.parametrize("dtype", ALL_TYPES, ids=lambda d: d.name)
-@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 50])
+@in_groups(product(ALL_TYPES, [0, 1, 3, 4, 5, 50]), by=lambda dtype, _: dtype.name)
 def test_typed_fields_of_every_type(dtype: DType, count: int) -> None:
     array = sample(dtype, count)
     if dtype in (DType.COMPLEX64, DType.COMPLEX128, DType.FLOAT, DType.DOUBLE):

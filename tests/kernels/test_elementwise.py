@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -17,6 +18,7 @@ from irc import ops
 from irc.errors import Error
 from irc.ops import pointwise
 from irc.runtime.kernels.registry import registered
+from tests.effort import in_groups
 from tests.kernels.helpers import NodeStandIn, bind, check_against_ort, run_kernel, since_version
 from tests.operators import POINTWISE
 
@@ -559,8 +561,7 @@ def _takes(op, dtype):
     return f"tensor({element.lower()})" in types
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.int32, np.int8])
-@pytest.mark.parametrize("op", _OF_ONE)
+@in_groups(product(_OF_ONE, "fdelib"), by=lambda op, _: op)
 def test_columns_of_matrices_are_computed_where_they_are(op, dtype):
     """NumPy 2.4's negative reads and writes other elements, for some steps between them."""
     kernel = bind(op, {}, since_version(op, 21), 1)

@@ -16,6 +16,7 @@ from irc import ops
 from irc.errors import Error
 from irc.ops import ScalarSemantics, algebra
 from irc.ops.algebra import Apply, Expression, walk
+from tests.effort import in_groups
 from tests.kernels.helpers import NodeStandIn
 from tests.kernels.test_shortcuts import kernel_of as kernel_of_torch
 from tests.operators import TORCH
@@ -110,9 +111,7 @@ def cases() -> Iterator[Any]:
         for attributes in ATTRIBUTES.get(record.name, [{}]):
             if not attributes or record.name != "Clip" or record.arity == 1:
                 for dtype in dtypes_of(record):
-                    yield pytest.param(
-                        record, attributes, dtype, id=f"{record.name}-{record.since}-{attributes}-{dtype}"
-                    )
+                    yield record, attributes, dtype
 
 
 def kernel_of(record: ScalarSemantics, attributes: dict[str, Any], count: int) -> Any:
@@ -135,7 +134,7 @@ def folded(record: ScalarSemantics, attributes: dict[str, Any], dtypes: Sequence
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaNs of some types, cast
-@pytest.mark.parametrize(("record", "attributes", "dtype"), list(cases()))
+@in_groups(cases(), by=lambda record, *_: f"{record.name}-{record.since}")
 def test_kernels_compute_what_records_say(
     record: ScalarSemantics, attributes: dict[str, Any], dtype: np.dtype[Any]
 ) -> None:
@@ -226,7 +225,7 @@ def torch_cases() -> Iterator[Any]:
                 elif kind == "b":
                     continue
                 if kind in kinds and not is_cast and dtype.name not in ("uint32", "uint64"):
-                    yield pytest.param(record, parameters, dtype, id=f"{record.name}-{parameters}-{dtype}")
+                    yield record, parameters, dtype
 
 
 def torch_operands(record: ScalarSemantics, dtype: np.dtype[Any]) -> list[Array]:
@@ -244,7 +243,7 @@ def torch_operands(record: ScalarSemantics, dtype: np.dtype[Any]) -> list[Array]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(("record", "parameters", "dtype"), list(torch_cases()))
+@in_groups(torch_cases(), by=lambda record, *_: record.name)
 def test_kernels_of_torch_compute_what_records_say(
     record: ScalarSemantics, parameters: tuple[Any, ...], dtype: np.dtype[Any]
 ) -> None:
