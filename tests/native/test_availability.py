@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -169,6 +170,16 @@ def test_another_exception(self_test: Any) -> None:
 
     self_test(distorted)
     check_declined("OSError: no memory may be executed")
+
+
+@pytest.mark.parametrize("is_frozen", [False, True])
+def test_what_others_keep_from_garbage_collection_stays_so_and_nothing_else(is_frozen: bool) -> None:
+    _forget_tests()
+    gc.unfreeze()
+    if is_frozen:
+        gc.freeze()
+    assert availability.unusable() == "" and bool(gc.get_freeze_count()) == is_frozen
+    gc.freeze()  # as tests/conftest.py does
 
 
 def test_here() -> None:
