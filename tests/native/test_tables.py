@@ -448,7 +448,7 @@ graph(%x : Float(1, 512, 8)):
     for _ in range(3):
         feeds = {"x": f32(1, 512, 8)}
         np.testing.assert_allclose(native.run(feeds)["d"], plain.run(feeds)["d"], rtol=1e-3, atol=1e-3)
-    assert native.counters.compiled == 1
+    assert native.counters.compiled == (features_at_once(8) is not None)
 
 
 INTEGERS = """

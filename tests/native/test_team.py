@@ -15,11 +15,14 @@ import irc
 from irc.ir import parse_graph
 from irc.ir.tensor import Array, Tensor
 from irc.native import step_calls, team
+from irc.native.panels import features_at_once
 from irc.runtime import threads
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.model import CompiledModel
 
 RNG = np.random.default_rng(11)
+HAS_CONVOLUTIONS = features_at_once(8) is not None
+"""Without them, the calls between convolutions are too few for a table."""
 
 NET = """
 graph(%x : Float(1, 16, 60, 60)):
@@ -59,7 +62,7 @@ def settled(model: CompiledModel) -> CompiledModel:
     """The model, whose next run is in planned memory, by one table."""
     for _ in range(3):
         model.run({"x": IMAGE})
-    assert model.counters.compiled >= 1
+    assert model.counters.compiled >= HAS_CONVOLUTIONS
     return model
 
 
@@ -74,7 +77,7 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
         model = settled(net(number))
         for _ in range(20):
             np.testing.assert_array_equal(result(model), wanted)
-    assert threads._shared.size >= 6
+    assert threads._shared.size >= 6 * HAS_CONVOLUTIONS
 
 
 def test_runs_at_once_have_helpers_of_their_own() -> None:
@@ -98,6 +101,7 @@ def test_tiles_that_would_overflow_are_computed_in_another_way(threads: int, val
         np.testing.assert_allclose(result(model), result(plain), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.skipif(not HAS_CONVOLUTIONS, reason="there is no code for this processor")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_error_in_the_middle_of_a_table_is_raised(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = settled(net(threads))
