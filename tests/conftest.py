@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -51,6 +52,14 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from visiting the tests themselves and all modules: each visit takes a second."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def interruptible() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt, also where a shell started the tests in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,14 +28,6 @@ GRAPH = """graph(%"größe" : Float(2)):
 """
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="streams are closed as POSIX shells do it")
-
-
-@pytest.fixture(autouse=True)
-def interruptible() -> Iterator[None]:
-    """Shells let what they start in the background ignore SIGINT, and so would the processes of the tests."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
 
 
 def sh(script: str, **environment: str) -> subprocess.CompletedProcess[bytes]:

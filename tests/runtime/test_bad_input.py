@@ -168,7 +168,6 @@ MODELS: dict[str, tuple[Any, dict[str, np.ndarray], list[str]]] = {
 }
 
 
-@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("name", MODELS)
 def test_interrupted_after_any_step_a_model_runs_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kept inputs are as they were, whether the run was the first or not, and whether something was donated."""
