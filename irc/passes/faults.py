@@ -1,4 +1,4 @@
-"""Errors of passes and instruments: which one raised, at which node, and at which line of source.
+"""Errors of passes: which one raised, at which node, and at which line of source.
 
 The node is the local variable ``node`` of the pass's innermost frame that has one, else the last local variable there
 that is a node: a traceback keeps both, so that passes need not say what they are working on.
@@ -70,18 +70,6 @@ def _of_pass(error: BaseException, p: Pass) -> Error:
     at = f", at {describe(node)}" if node is not None else ""
     code = "IRC309" if is_ours(p) and not place else "IRC305"
     return Error(code, f"{error_text(error)} (raised by {name}{at})", place or _line_in(error, of_pass))
-
-
-def of_instrument(error: BaseException, instrument: object, moment: str) -> Error | None:
-    """The Error for what ``instrument`` raised at a ``moment``; None if that is to be raised as it is."""
-    module = type(instrument).__module__
-    if _ends_the_program(error) or (is_ours(instrument) and isinstance(error, Error | OSError)):
-        return None  # irc's own instruments name the pass; the stream that they write to may be full
-    name = f"instrument {type(instrument).__name__}, {moment}"
-    place = last_line(error, _within(module) if is_ours(instrument) else _in_package(package_of(module)))
-    if isinstance(error, Error):
-        return Error(error.code, with_note(error.message, name), ", ".join(filter(None, (place, error.where))))
-    return Error("IRC309" if is_ours(instrument) else "IRC305", f"{error_text(error)} (raised by {name})", place)
 
 
 def _ends_the_program(error: BaseException) -> bool:

@@ -47,9 +47,6 @@ class Instrument:
     def finish(self, report: PassReport, ctx: PassContext) -> None:
         """Called after the last pass."""
 
-    def called(self, instrument: Instrument, moment: str) -> None:
-        """Called after each call of an instrument, of whichever, at a ``moment`` in words."""
-
     def write(self, text: str) -> None:
         """Write a paragraph."""
         print(text, file=self.stream or sys.stderr)
@@ -71,8 +68,8 @@ class PassEnds(Instrument):
         self._runs.clear()
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
-        if self._last is not None and (p != self._last[0] or self._began(graph)):
-            self._end_pass()
+        if self._last is not None and (p != self._last[0] or graph.is_main):
+            self._end_pass()  # the main graph comes first in each run of a pass
         self._last = (p, graph)
         self._runs[self._last] += 1
 
@@ -87,10 +84,6 @@ class PassEnds(Instrument):
         times = self._runs[last]
         return f"{print_pass(last[0])}{f' (run {times})' if times > 1 else ''}"
 
-    def _began(self, graph: Graph) -> bool:
-        """Whether a pass on ``graph`` is a new run of it: the main graph comes first."""
-        return graph.is_main
-
     def _end_pass(self) -> None:
         if self._module is not None and self._last is not None:
             self.pass_ended(self._module, self._last)
@@ -99,16 +92,11 @@ class PassEnds(Instrument):
 class VerifyEach(PassEnds):
     """Verifies the graphs at the start, and after each pass the one it ran on; the error names the pass.
 
-    When a pass has run on all graphs of a module, the whole module is verified. ``found`` is the error raised, if any.
+    When a pass has run on all graphs of a module, the whole module is verified.
     """
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        super().__init__(stream)
-        self.found: Error | None = None
 
     def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
         super().start(pipeline, graphs, ctx)
-        self.found = None
         self.verify_given(graphs if self._module is None else [self._module])
 
     def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
@@ -133,8 +121,7 @@ class VerifyEach(PassEnds):
         try:
             target.verify()
         except Error as e:
-            self.found = Error(e.code, f"{moment}: {e.message}", e.where)
-            raise self.found from e
+            raise Error(e.code, f"{moment}: {e.message}", e.where) from e
 
 
 class VerifyAlias(Instrument):

@@ -18,9 +18,9 @@ from irc.ir.graph import gc_paused
 from irc.ir.types import Type, without_shapes
 from irc.ir.verify.type_relation import accepts
 from irc.passes.base import Evaluate, Pass, PassContext
-from irc.passes.faults import is_ours, of_instrument, run_pass
+from irc.passes.faults import is_ours, run_pass
 from irc.passes.instruments import Instrument, create_instruments
-from irc.passes.registry import Pipeline, Repeat, fault, parse_pipeline, print_pass, print_pipeline
+from irc.passes.registry import Pipeline, Repeat, fault, parse_pipeline, print_pipeline
 from irc.passes.shapes.infer import DeclaredTypes
 from irc.support.remarks import PassRun, Remark
 
@@ -119,16 +119,14 @@ class _Run:
         self.declared = self.ctx.memory[DeclaredTypes] = DeclaredTypes()
 
     def run(self) -> PassReport:
-        self.tell(
-            "before the first pass", None, lambda each: each.start(self.manager.pipeline, self.graphs(), self.ctx)
-        )
+        self.tell(lambda each: each.start(self.manager.pipeline, self.graphs(), self.ctx))
         self.take_declared_apart()
         try:
             self.items(self.manager.pipeline)
         finally:
             self.declared.give_back()
         self.report.remarks = self.ctx.remarks
-        self.tell("after the last pass", None, lambda each: each.finish(self.report, self.ctx))
+        self.tell(lambda each: each.finish(self.report, self.ctx))
         return self.report
 
     def take_declared_apart(self) -> None:
@@ -137,19 +135,10 @@ class _Run:
             self.ctx.analyses.begin(graph)
             self.declared.take_apart(graph, partial(self.ctx.alias_db, graph), self.ctx.memory)
 
-    def tell(self, moment: str, p: Pass | None, call: Callable[[Instrument], None]) -> None:
-        """Call each instrument; an error names the one that failed, the ``moment``, and the pass ``p``."""
-        words = f"{moment} {print_pass(p)}" if p else moment
+    def tell(self, call: Callable[[Instrument], None]) -> None:
+        """Call each instrument."""
         for instrument in self.manager.instruments:
-            try:
-                call(instrument)
-            except (Exception, SystemExit) as error:
-                located = of_instrument(error, instrument, words)
-                if located is None:
-                    raise
-                raise located from error
-            for each in self.manager.instruments:
-                each.called(instrument, words)
+            call(instrument)
 
     def graphs(self) -> list[Graph]:
         if isinstance(self.target, Graph):
@@ -185,7 +174,7 @@ class _Run:
             altered = self.on_graph(p, graph)
             seconds += time.perf_counter() - begin
             ran, changed = True, changed or altered
-            self.tell("after pass", p, methodcaller("after", p, graph, self.ctx, altered))
+            self.tell(methodcaller("after", p, graph, self.ctx, altered))
         if ran and isinstance(self.target, Module):  # a pass on a function may have changed the main graph, too
             _check_interface(p, known, _interface(self.target))
         if ran:
@@ -193,13 +182,13 @@ class _Run:
 
     def on_graph(self, p: Pass, graph: Graph) -> bool:
         ctx = self.ctx
-        self.tell("before pass", p, lambda each: each.before(p, graph, ctx))
+        self.tell(lambda each: each.before(p, graph, ctx))
         ctx.begin(p.name, graph)
         changed = run_pass(
             p,
             graph,
             ctx,
-            lambda error: self.tell("at the failure of", p, lambda each: each.failed(p, graph, ctx, error)),
+            lambda error: self.tell(lambda each: each.failed(p, graph, ctx, error)),
         )
         if not isinstance(changed, bool):  # type: ignore[reportUnnecessaryIsInstance]  # a plug-in may have forgotten it
             raise Error(

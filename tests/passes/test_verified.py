@@ -1,8 +1,7 @@
-"""What a pipeline leaves is verified, and the pass or instrument that broke it is named."""
+"""What a pipeline leaves is verified, and the pass that broke it is named."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,7 +15,7 @@ from irc.ir import Graph, Module, parse_graph, parse_module
 from irc.ir.types import DType, TensorType
 from irc.passes import Instrument, Pass, PassContext, PassManager, Repeat, create
 from irc.passes.faults import run_pass
-from irc.passes.instruments import OptimisationLimit, VerifyEach
+from irc.passes.instruments import VerifyEach
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes.agreement import contradiction
 from irc.passes.verified import run_verified
@@ -86,20 +85,12 @@ def test_the_pass_is_named_wherever_it_breaks_the_graph(kind: str) -> None:
     assert error.code == "IRC212" and error.message.startswith("after pass custom{label=one}: ")
 
 
-def test_so_is_one_of_irc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its result is verified at the end only; then all is done again."""
-    cse = type(create("cse"))
-    monkeypatch.setattr(cse, "run", lambda self, graph, ctx: late("onnx::Neg")(graph, ctx))
-    error = failure("dce", "cse", "shape-inference")
-    assert error.code == "IRC212" and error.message.startswith("after pass cse: ")
-
-
-def test_a_pass_that_breaks_the_graph_is_named_although_a_later_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(graph: Graph, ctx: PassContext) -> bool:
-        raise KeyError("later")
-
+def test_verify_each_names_one_of_irc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it, its result is verified at the end only."""
     monkeypatch.setattr(type(create("cse")), "run", lambda self, graph, ctx: late("onnx::Neg")(graph, ctx))
-    error = failure("cse", custom(fail))
+    error = failure("dce", "cse", "shape-inference")
+    assert error.code == "IRC212" and "(after the last pass; --verify-each names the pass)" in error.message
+    error = failure("dce", "cse", "shape-inference", instruments=["verify-each"])
     assert error.code == "IRC212" and error.message.startswith("after pass cse: ")
 
 
@@ -133,67 +124,10 @@ def test_a_function_broken_by_a_pass_on_the_main_graph_is_found() -> None:
     assert error.code == "IRC212" and "pass custom" in error.message and "graph f" in error.message
 
 
-class Meddling(Instrument):
-    """Breaks the graph when it is called."""
-
-    def __init__(self, moment: str) -> None:
-        super().__init__()
-        self.moment = moment
-
-    def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
-        if self.moment == "before":
-            late("onnx::Neg")(graph, ctx)
-
-    def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
-        if self.moment == "after":
-            late("onnx::Neg")(graph, ctx)
-
-    def finish(self, report: Any, ctx: PassContext) -> None:
-        assert ctx.module is not None
-        if self.moment == "finish":
-            late("onnx::Neg")(ctx.module.main, ctx)
-
-
-@pytest.mark.parametrize(
-    ("moment", "words"), [("before", "before pass dce"), ("after", "after pass dce"), ("finish", "after the last pass")]
-)
-def test_an_instrument_that_breaks_the_graph_is_named(moment: str, words: str) -> None:
-    error = failure("dce", instruments=[Meddling(moment)])
-    assert error.code == "IRC212" and error.message.startswith(f"after instrument Meddling was called {words}: ")
-
-
-def test_one_that_does_so_once_only_is_suspected() -> None:
-    calls: list[int] = []
-
-    def once(graph: Graph, ctx: PassContext) -> bool:
-        calls.append(1)
-        return len(calls) == 1 and late("onnx::Neg")(graph, ctx)
-
-    class Once(Instrument):
-        def finish(self, report: Any, ctx: PassContext) -> None:
-            assert ctx.module is not None
-            once(ctx.module.main, ctx)
-
-    error = failure(custom(lambda graph, ctx: False), instruments=[Once()])
-    assert error.code == "IRC212" and len(calls) == 2
-    assert "which pass broke the graph is not known: no pass did when it was compiled again" in error.message
-    assert "does not do the same each time, perhaps custom" in error.message
-
-
-def test_what_prints_prints_once() -> None:
-    stream = io.StringIO()
-    module = parse_module(TEXT)
-    limited = OptimisationLimit(5, stream)
-    manager = PassManager(["dce", custom(late("onnx::Neg"))], [limited])
-    with pytest.raises(Error, match="after pass custom"):
-        run_verified(manager, module, lambda: parse_module(TEXT))
-    assert stream.getvalue().count("transformations") <= 1
-
-
 def test_a_sound_pipeline_verifies_once(spy: Spy) -> None:
     verified = spy(Module, "verify")
     module = parse_module(TEXT)
-    run_verified(PassManager("default"), module, lambda: pytest.fail("compiled again"))
+    run_verified(PassManager("default"), module)
     assert [call.args[0] for call in verified.call_args_list] == [module]
 
 
@@ -350,34 +284,6 @@ graph():
         PassManager("constant-fold", evaluate=evaluate).run(parse_graph(text))
     assert caught.value.code == "IRC305" and caught.value.where.startswith(f"{__file__}:")
     assert "OddError: odd (raised by pass constant-fold, at %b = onnx::Neg)" in caught.value.message
-
-
-class Failing(Instrument):
-    def __init__(self, moment: str, error: Exception) -> None:
-        super().__init__()
-        setattr(self, moment, self.fail)
-        self.error = error
-
-    def fail(self, *_: Any) -> None:
-        raise self.error
-
-
-@pytest.mark.parametrize(
-    ("moment", "words"),
-    [
-        ("start", "before the first pass"),
-        ("before", "before pass dce"),
-        ("after", "after pass dce"),
-        ("finish", "after the last pass"),
-    ],
-)
-def test_an_instrument_that_fails_is_named(moment: str, words: str) -> None:
-    with pytest.raises(Error) as caught:
-        PassManager("dce", [Failing(moment, ValueError("no"))]).run(parse_module(TEXT))
-    assert caught.value.code == "IRC305" and f"(raised by instrument Failing, {words})" in caught.value.message
-    with pytest.raises(Error) as caught:
-        PassManager("dce", [Failing(moment, Error("IRC399", "no"))]).run(parse_module(TEXT))
-    assert caught.value.code == "IRC399" and caught.value.message == f"no (instrument Failing, {words})"
 
 
 def test_the_node_is_the_innermost_of_the_passes_own_frames() -> None:
