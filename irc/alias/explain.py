@@ -183,7 +183,8 @@ class Paths:
         if self.is_held(x, y):
             subject = f"what {subject} holds" if self.db.is_unknown(x) else subject  # that has no element
             maker = self.maker(self.holder_of.get(x, x))
-            made = maker is not None and shares(maker)  # with what it holds: nobody else stored that
+            row = None if maker is None else resolve(maker)
+            made = row is not None and any(a.alias for a in row.returns)  # with what it holds: nobody else stored that
             node = maker if made else self._storing(self.value_of.get(y))
         elif x in self.value_of and not (x in self.raw.unknown_atoms and y in self.raw.sites):
             node = self.value_of[x].definer
@@ -209,14 +210,6 @@ class Paths:
         writers = [user for user in users if self.db.is_mutable(user)]
         makers = [user for user in users if user.kind.endswith("Construct")]
         return next(iter([*writers, *makers]), None)
-
-
-def shares(node: Node) -> bool:
-    """Whether a result of ``node`` may share with an argument by irc's schema row, but not by PyTorch's."""
-    from irc.ops.aten.schema_differences import is_missed  # which reads the records of torch's operators
-
-    row = resolve(node)
-    return row is not None and is_missed(row.name, row.overload)
 
 
 # -- drawing: as text, as a dot graph, as a networkx graph ---------------------

@@ -7,12 +7,13 @@ from functools import cached_property
 
 from irc.alias import AliasDb
 from irc.alias import facts as f
-from irc.alias.explain import Fact, Paths, Reached, Step, shares
+from irc.alias.explain import Fact, Paths, Reached, Step
 from irc.alias.facts import Element
 from irc.alias.memory_types import atoms, content_types
 from irc.ir import Node, Value
 from irc.ir.kinds import LOOPS
 from irc.ir.types import Type
+from tests.schema_differences import shares
 
 
 def cases(db: AliasDb, a: Value, b: Value) -> list[int]:

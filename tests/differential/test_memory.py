@@ -18,10 +18,10 @@ from irc.alias.memory_types import has_memory
 from irc.ir import Builder, Graph, Node, Value, types
 from irc.ir.schema import Argument, Schema
 from irc.ir.types import DictType, FutureType, ListType, OptionalType, TupleType, Type, TypeVar
-from irc.ops.aten.schema_differences import is_missed
 from tests.differential.both import share, tensors
 from tests.differential.test_schemas import OURS
 from tests.differential.torch_calls import IMPOSSIBLE, call, calls
+from tests.schema_differences import is_missed
 
 CALLS, TRIES = 24, 400
 

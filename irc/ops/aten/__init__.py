@@ -5,7 +5,7 @@ with ``int`` for ``SymInt``. Where PyTorch's annotations are incomplete, these
 add: what certainly shares (``(a==)``, ``(a=)``, ``(a<)``), what containers hold,
 and results that share although PyTorch calls them fresh: ``type_as``,
 ``broadcast_tensors``, ``meshgrid``, ``einsum`` of one operand, ``dropout`` in
-evaluation, unsafe splits, and lists made from lists. ``schema_differences.py`` lists them all.
+evaluation, unsafe splits, and lists made from lists. ``docs/reference/schemas.md`` lists them all.
 
 Tags at the end of a row state further properties of the operator: `irc.ops.record`.
 
