@@ -94,26 +94,18 @@ def test_the_pass_is_named(fault: str, then: str) -> None:
 
 
 @pytest.mark.parametrize("before", ["", "default", "cse,dce"])
-@pytest.mark.parametrize(
-    ("old", "new", "value"),
-    [
-        ("Sigmoid", "Tanh", "%a, of onnx::Tanh"),
-        ("Sin", "Neg", "%b, of prim::If"),
-        ("Cos", "Neg", "%b, of prim::If"),
-        ("Exp", "Abs", "%y, of onnx::Abs"),
-    ],
-)
-def test_the_first_value_that_a_pass_changes_is_named(old: str, new: str, value: str, before: str) -> None:
+@pytest.mark.parametrize(("old", "new"), [("Sigmoid", "Tanh"), ("Sin", "Neg"), ("Cos", "Neg"), ("Exp", "Abs")])
+def test_so_is_one_in_a_branch(old: str, new: str, before: str) -> None:
     swap = Swap(f"onnx::{old}", f"onnx::{new}")
     unfused = "inline,canonicalize,cse" if before == "default" else before
     said = failure(unfused, swap, "dce,fuse,dce")
-    assert f"it is right before pass {print_pass(swap)}, and wrong after it, which changes {value}, first" in said
+    assert f"it is right before pass {print_pass(swap)}, and wrong after it" in said
 
 
 def test_a_pass_that_changes_a_function_is_named() -> None:
     swap = Swap("onnx::Tanh", "onnx::Neg")
     said = failure("cse", swap, "default")
-    assert f"before pass {print_pass(swap)}, and wrong after it, which changes %z, of prim::CallFunction, first" in said
+    assert f"before pass {print_pass(swap)}, and wrong after it" in said
 
 
 def test_so_is_the_round_of_a_group() -> None:

@@ -272,9 +272,7 @@ def test_what_changes_values_fails_a_check(irc: Command, what: str, passes: str,
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith("irc: IRC330: output '"), result.err
     assert re.search(r"the first value that differs is %|no intermediate value", result.err)
-    assert re.search(
-        r"it is right before pass wrong, and wrong after it, which changes %\w+, of \S+, first", result.err
-    )
+    assert "it is right before pass wrong, and wrong after it" in result.err
 
 
 def test_a_traceback_is_shown_on_request(irc: Command) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from irc.frontend.onnx.files import Source
 from irc.frontend.onnx.tensors import TensorReader
@@ -33,7 +33,8 @@ def part_of(source: Source, inputs: Mapping[str, Type], outputs: Mapping[str, Ty
     nodes, needed = _needed(graph, inputs, outputs)
     kept = needed.union(inputs, outputs)
     part.graph.node.extend(nodes)
-    _add_weights(source, part, needed - inputs.keys() | _defaults(graph, inputs), weights)
+    defaults = inputs.keys() & {value.name for value in graph.input}
+    _add_weights(source, part, needed - inputs.keys() | defaults, weights)
     declared = {value.name: value for values in (graph.value_info, graph.input, graph.output) for value in values}
     for names, into in ((inputs, part.graph.input), (outputs, part.graph.output)):
         into.extend(_described(name, type, declared) for name, type in names.items())
@@ -43,7 +44,7 @@ def part_of(source: Source, inputs: Mapping[str, Type], outputs: Mapping[str, Ty
     made = {name for node in nodes for name in node.output} - inputs.keys() - outputs.keys()
     part.graph.value_info.extend(value for value in graph.value_info if value.name in made)
     part.graph.quantization_annotation.extend(a for a in graph.quantization_annotation if a.tensor_name in kept)
-    part.functions.extend(_called(whole, nodes))
+    part.functions.extend(called(nodes, whole.functions))
     return part
 
 
@@ -79,24 +80,27 @@ def _needed(graph: GraphProto, inputs: Iterable[str], outputs: Iterable[str]) ->
         maker = makers.get(name)
         if name not in stop and maker is not None and maker not in found:
             found.add(maker)
-            pending.extend(_read(graph.node[maker]))
+            pending.extend(reads(graph.node[maker]))
     return [graph.node[i] for i in sorted(found)], needed
 
 
-def _read(node: NodeProto) -> Iterator[str]:
-    """The names that a node reads, and all that its nested graphs do, their own among them."""
-    yield from filter(None, node.input)
+def reads(node: NodeProto) -> list[str]:
+    """The names of all values that ``node`` reads, including captures of its branches and bodies."""
+    found = dict.fromkeys(name for name in node.input if name)
     for attribute in node.attribute:
-        for inner in (attribute.g, *attribute.graphs):
-            yield from (value.name for value in inner.output)
-            for each in inner.node:
-                yield from _read(each)
+        for graph in (attribute.g, *attribute.graphs):
+            found |= dict.fromkeys(captured(graph))
+    return list(found)
 
 
-def _defaults(graph: GraphProto, inputs: Iterable[str]) -> set[str]:
-    """The inputs that have defaults: initializers of the same name."""
-    own = {value.name for value in graph.input}
-    return {name for name in inputs if name in own}
+def captured(graph: GraphProto) -> Iterator[str]:
+    """The names that ``graph`` reads from around it."""
+    made = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+    made |= {t.values.name for t in graph.sparse_initializer}
+    for node in graph.node:
+        yield from (name for name in reads(node) if name not in made)
+        made.update(node.output)
+    yield from (v.name for v in graph.output if v.name not in made)
 
 
 def _add_weights(source: Source, part: ModelProto, names: set[str], weights: Weights) -> None:
@@ -125,9 +129,9 @@ def _described(name: str, type: Type, declared: Mapping[str, ValueInfoProto]) ->
     return ValueInfoProto(name=name, type=to_proto(type))
 
 
-def _called(model: ModelProto, nodes: Sequence[NodeProto]) -> list[Any]:
-    """The functions that ``nodes`` call, and those that these call."""
-    known = {(f.domain, f.name, f.overload): f for f in model.functions}
+def called(nodes: Iterable[NodeProto], functions: Iterable[FunctionProto]) -> list[FunctionProto]:
+    """Those of ``functions`` that ``nodes`` call, and those that these call."""
+    known = {(f.domain, f.name, f.overload): f for f in functions}
     found: dict[tuple[str, str, str], None] = {}
     pending = list(nodes_in(nodes))
     for node in pending:  # grows while it is walked

@@ -418,11 +418,7 @@ def how_it_differs(found: Any, expected: Any, tolerance: Tolerance) -> str:
     return f"has max error {difference(found, expected, tolerance)[0]:.1e} relative to max|ref|"
 
 
-# After which pass a compiled model is wrong, and which value is first: the pipeline runs again.
-
-
-AT_ONCE = 32
-"""How many intermediate values are compared at once: all of them may not fit in memory."""
+# After which pass a compiled model is wrong: the pipeline runs again.
 
 
 def check_compiled(model: CompiledModel, source: Any, manager: PassManager, **options: Unpack[Options]) -> CheckResult:
@@ -459,7 +455,7 @@ def _failing(model: CompiledModel, source: Any, options: Options) -> Wanted | No
 
 
 def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
-    """The pass after which a model is wrong, and the first value that it changes, in words.
+    """The pass after which a model is wrong, in words.
 
     Args:
         wanted: what the model, as ``manager`` makes it of ``source``, does not compute.
@@ -475,11 +471,9 @@ def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
         elif _agrees(states[-1], wanted):
             return "compiled again, it is right: a pass or an instrument does not do the same each time"
         at = first_wrong(len(names), lambda count: not _agrees(states[count], wanted))
-        value = _first_changed(states[at - 1], states[at], wanted)
     except Error as error:
         return f"the pass that made it so is not known, as compiling it again fails: {error}"
-    first = f", which changes {value} first" if value else ""
-    return f"it is right before pass {names[at - 1]}, and wrong after it{first}"
+    return f"it is right before pass {names[at - 1]}, and wrong after it"
 
 
 def since_pass(error: Error, source: Any, manager: PassManager) -> Error | None:
@@ -517,23 +511,6 @@ def _agrees(module: Module, wanted: Wanted) -> bool:
     except Error:
         return False
     return all(difference(found[name], value, wanted.tolerance)[1] for name, value in wanted.outputs.items())
-
-
-def _first_changed(before: Module, after: Module, wanted: Wanted) -> str:
-    """The first value, in ``after``'s order, that both have and that differs, with its operator; or ""."""
-    known = {value.name for value in comparable(before.main)}
-    shared = [value for value in comparable(after.main) if value.name in known]
-    for start in range(0, len(shared), AT_ONCE):
-        values = shared[start : start + AT_ONCE]
-        names = [value.name for value in values]
-        try:
-            found, expected = (values_of(module.main, wanted.feeds, names) for module in (after, before))
-        except Error:  # one of them cannot be computed, or is nothing that a model may return
-            return ""
-        for value in values:
-            if not difference(found[value.name], expected[value.name], wanted.tolerance)[1]:
-                return f"%{value.name}, of {value.node.kind if value.node else 'input'},"
-    return ""
 
 
 # -- what each pass leaves --------------------------------------------------------

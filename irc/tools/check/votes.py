@@ -28,36 +28,19 @@ import onnx
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from irc.errors import Error
+from irc.frontend.onnx_export.parts import called, captured, reads
 from irc.ir.types import DType
 from irc.ops.onnx_signatures import find
 from irc.runtime.values import is_array
 from irc.tools.check import peers
 from irc.tools.check.oracles import Oracle, Tolerance, difference, oracle_of, unoptimised
-from irc.tools.check.peers import Unable, differs_by_choice, nodes_in, opset_of, with_data
+from irc.tools.check.peers import Unable, differs_by_choice, opset_of, with_data
 
 # Models made of single nodes of another one, which read the values that they are given.
 
 
 OWN = ", as it is made"
 """Ends the names of results, since readers of a value are given another one."""
-
-
-def reads(node: NodeProto) -> list[str]:
-    """The names of all values that ``node`` reads, including captures of its branches and bodies."""
-    found = dict.fromkeys(name for name in node.input if name)
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            found |= dict.fromkeys(_captured(graph))
-    return list(found)
-
-
-def _captured(graph: GraphProto) -> Iterator[str]:
-    made = {v.name for v in graph.input} | {t.name for t in graph.initializer}
-    made |= {t.values.name for t in graph.sparse_initializer}
-    for node in graph.node:
-        yield from (name for name in reads(node) if name not in made)
-        made.update(node.output)
-    yield from (v.name for v in graph.output if v.name not in made)
 
 
 def nodes_apart(
@@ -171,11 +154,11 @@ def _inner(
 ) -> Inner:
     """The graph in the attribute ``name``, given ``passed`` as its inputs and ``values`` from around it."""
     graph = deepcopy(_attribute(node, name).g)
-    captured = list(_captured(graph))
+    read = list(captured(graph))
     del graph.input[:]
     kept = {tensor.name: tensor for tensor in proto.graph.initializer}
-    graph.initializer.extend(kept[name] for name in dict.fromkeys(captured) if name in kept)
-    feeds = {**{name: values[name] for name in captured if name not in kept}, **passed}
+    graph.initializer.extend(kept[name] for name in dict.fromkeys(read) if name in kept)
+    feeds = {**{name: values[name] for name in read if name not in kept}, **passed}
     graph.input.extend(_infos(feeds))
     return Inner(_model(proto, graph, proto.opset_import, proto.functions), feeds, is_whole)
 
@@ -217,23 +200,9 @@ def _model(proto: ModelProto, graph: GraphProto, opsets: Any, functions: Any) ->
         ir_version=max(proto.ir_version, 8),
         graph=graph,
         opset_import=opsets,
-        functions=_called(graph, functions),
+        functions=called(graph.node, functions),
         producer_name=proto.producer_name,
     )
-
-
-def _called(graph: GraphProto, functions: Iterable[FunctionProto]) -> list[FunctionProto]:
-    """Those of ``functions`` that ``graph`` calls, and what these call."""
-    by_name = {(f.domain, f.name): f for f in functions}
-    found: dict[tuple[str, str], FunctionProto] = {}
-    pending = [graph.node]
-    for nodes in pending:  # grows while it is walked
-        for node in nodes_in(nodes):
-            key = (node.domain, node.op_type)
-            if key in by_name and key not in found:
-                found[key] = by_name[key]
-                pending.append(by_name[key].node)
-    return list(found.values())
 
 
 def type_of(value: Any) -> TypeProto | None:
