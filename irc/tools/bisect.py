@@ -30,7 +30,6 @@ from irc.ir.node import describe
 from irc.ir.region_flow import with_subgraphs
 from irc.ops import Effects, effects_of
 from irc.passes import FixSizes, Pass, PassManager, Pipeline, Repeat, parse_pipeline, print_pass
-from irc.passes.faults import is_ours
 from irc.runtime.backends import AUTO, NUMPY, Backend
 from irc.runtime.file import is_saved
 from irc.runtime.model import CompiledModel
@@ -49,9 +48,6 @@ from irc.tools.shrink import Part, Parts, Work, first_difference, minimise, open
 
 REPEATS = 3
 """Runs of a compiled model that are compared: the first reads weights, the second plans memory, the third uses it."""
-
-ATTEMPTS = 6
-"""How often a pass is tried that may not do the same each time."""
 
 Reference = Callable[[Values], Values]
 
@@ -117,7 +113,6 @@ class _Search:
         self.is_whole = True
         self.proto = peers.read(source) if _is_onnx(source) else None
         self.tolerance = Tolerance.of(self.base)
-        self.repeatable = True
         self.is_unlike = False
 
     def find(self, options: Options) -> Bisection:
@@ -212,7 +207,7 @@ class _Search:
             return True
         expected = {} if found.feeds is None else self.work.run(self.base, found.feeds)
         passed = run_passes(self.base, self.pipeline, self.work)
-        tries = REPEATS if self.backend != NUMPY else 1 if found.repeatable else ATTEMPTS
+        tries = REPEATS if self.backend != NUMPY else 1
         wrong = passed.failure or self.failure(passed.module, found.feeds or {}, expected, self.backend, tries)
         return wrong is not None
 
@@ -224,7 +219,6 @@ class _Search:
             name,
             rewrite,
             what,
-            self.repeatable,
             part.module,
             part.feeds,
             passes,
@@ -261,7 +255,7 @@ class _Search:
 
         def reruns(part: Part, pipeline: Pipeline) -> bool:
             self.work.tell(f"shrinking, {count(count_nodes(part.module.main), 'operator')} left")
-            return any(wrong.like(self.after(part, pipeline)[0]) for _ in range(1 if self.repeatable else ATTEMPTS))
+            return wrong.like(self.after(part, pipeline)[0])
 
         def differs(part: Part, pipeline: Pipeline) -> bool:
             self.work.tell(f"comparing parts, {count(count_nodes(part.module.main), 'operator')} left")
@@ -277,10 +271,11 @@ class _Search:
             part = None if other is None else grown(parts, nodes, partial(_on, reruns, pipeline), 1, 4)
         if part is None:
             whole = Part(before, None if feeds is None else dict(feeds), dict(expected))
-            passed = self.repeated(whole, pipeline, wrong)
-            if other is not None and passed is not None:
+            failure, passed = self.after(whole, pipeline)
+            is_alone = wrong.like(failure)  # else it depends on what passes did before
+            if other is not None and is_alone:
                 rewrite = _at(passed.rewrites, nodes)
-            if passed is not None and not rewrite:  # else it depends on what passes did before, or on chance
+            if is_alone and not rewrite:
                 parts, after, nodes, rewrite = self.by_rewrites(whole, pipeline, passed)
                 part = grown(parts, nodes, partial(_on, reruns, pipeline), 0, 4)
             if part is None and other is None:
@@ -288,9 +283,6 @@ class _Search:
         if part is None and other is None:
             part, pipeline = Part(self.base, None if feeds is None else dict(feeds), dict(expected)), self.pipeline
         if part is not None:
-            if not is_ours(p):
-                texts = {str(run_passes(part.module, pipeline, self.work).module) for _ in range(2)}
-                self.repeatable = self.repeatable and len(texts) == 1
             part, pipeline = self.smallest(part, pipeline, reruns)
         smallest = part or other
         kernel = self.kernel_in(smallest, next(iter(PEERS)), True) if is_result and smallest is not None else None
@@ -313,19 +305,6 @@ class _Search:
             return extract(module, inputs, outputs, only_needed=True)
         except Error:
             return None
-
-    def repeated(self, whole: Part, pipeline: Pipeline, wrong: Failure) -> Passed | None:
-        """A run of a pass alone that makes ``whole`` wrong; None if it does not. Sets `repeatable`."""
-        found, texts = None, set[str]()
-        for _ in range(ATTEMPTS):
-            failure, passed = self.after(whole, pipeline)
-            texts.add(str(passed.module))
-            if wrong.like(failure):
-                found = passed
-            if found is not None and self.repeatable and len(texts) == 1:
-                break
-        self.repeatable = self.repeatable and len(texts) == 1
-        return found if self.repeatable else None
 
     def behind_first_wrong(self, parts: Parts, after: Module) -> list[Node]:
         """The nodes from which the first value comes that differs in ``after``, as far as values that do not."""
@@ -385,10 +364,7 @@ class _Search:
     def rewrite_in(self, part: Part, pipeline: Pipeline, wrong: Failure) -> tuple[str, Failure]:
         """The rewrite that makes ``part`` wrong, in words, and how it is wrong then."""
         failure, passed = self.after(part, pipeline)
-        for _ in range(0 if self.repeatable else ATTEMPTS):
-            if not wrong.like(failure):
-                failure, passed = self.after(part, pipeline)
-        at = len(passed.rewrites) if len(pipeline) == 1 and self.repeatable else 0
+        at = len(passed.rewrites) if len(pipeline) == 1 else 0
         seen = {at: passed}
 
         def is_wrong(limit: int) -> bool:

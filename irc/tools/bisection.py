@@ -33,7 +33,6 @@ class Bisection:
         rewrite: the transformation that is wrong, as the pass reports it; of a pass that reports none, the nodes that
             it changes. Of a backend or a kernel, the node.
         what: what happens then.
-        repeatable: False if the pass does not do the same each time that it runs.
         module: the part, as it is before the pass.
         after: that part as the pass leaves it, if the pass does not do so where the part is all that there is.
         feeds: its inputs; None if they do not matter.
@@ -51,7 +50,6 @@ class Bisection:
     name: str
     rewrite: str
     what: str
-    repeatable: bool
     module: Module
     feeds: Values | None
     pipeline: Pipeline
@@ -76,7 +74,6 @@ class Bisection:
     def __str__(self) -> str:
         by = {"pass": f"pass {self.name}", "backend": f"backend {self.name}", "kernel": f"the kernel of {self.name}"}
         lines = [by[self.culprit], f"  at   {self.rewrite}", f"  what {self.what}"]
-        lines += [] if self.repeatable else ["  note the pass does not do the same each time that it runs"]
         effort = f"{count(self.compilations, 'compilation')} and {count(self.runs, 'run')}"
         lines.append(f"  left {count(self.nodes, 'operator')} after {effort}")
         lines += [f"  file {path}" for path in self.files]

@@ -3,8 +3,8 @@
 Nodes of both are paired in steps, surest first:
 
 1. those that compute the same from the same inputs and weights;
-2. those that are computed, or used, in the same way whatever the weights are; then those whose surroundings are alike,
-   from many steps around to none, as far as there is one such node on either side;
+2. those that are computed, or used, in the same way whatever the weights are; then those of the same attributes; as far
+   as there are as many on either side;
 3. after each of these, neighbours of pairs along the same edge;
 4. nodes with a result of the same name, and then the same operators before paired users, past what only one model has;
 5. neighbours of pairs that are different operators.
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -37,9 +37,6 @@ from irc.ir.types import NONE
 from irc.passes import PassManager
 from irc.support.formatting import count, one_line
 from irc.tools.inspection import module_in
-
-RADIUS = 6
-"""The most edges over which the surroundings of a node are compared."""
 
 MOST_SKIPPED = 8
 """Nodes in a row that only one model has, past which pairs are looked for."""
@@ -342,24 +339,13 @@ class _Comparison:
             labels[i] = self._number(("used", own, tuple(uses), tuple(ends[i])))
         return labels
 
-    def _around(self, side: _Side) -> list[list[int]]:
-        """For each radius from 0 on, what lies around each node (Weisfeiler and Leman's colours)."""
-        labels = [self._number(("around", n.kind, _frozen(side.attributes[i]))) for i, n in enumerate(side.nodes)]
-        found = [labels]
-        for _ in range(RADIUS):
-            labels = [
-                self._number(
-                    (
-                        "around",
-                        labels[i],
-                        tuple((s[0], labels[cast("int", s[1])] if s[0] in ("node", "param") else 0) for s in sources),
-                        tuple(sorted((out, labels[user], at) for out, user, at in side.users[i])),
-                    )
-                )
-                for i, sources in enumerate(side.sources)
-            ]
-            found.append(labels)
-        return found
+    def _own(self, side: _Side) -> list[int]:
+        """The operator and the attributes of each node."""
+        return [self._number(("own", n.kind, _frozen(side.attributes[i]))) for i, n in enumerate(side.nodes)]
+
+    def _named(self, side: _Side) -> list[int]:
+        """The operator and the first result of each node."""
+        return [self._number(("named", node.kind, side.name(i))) for i, node in enumerate(side.nodes)]
 
     # -- pairs -------------------------------------------------------------------
 
@@ -379,20 +365,9 @@ class _Comparison:
         self._exact = self._forward(self.a, True), self._forward(self.b, True)
         self._by_label(self._exact, in_order=True)
         self._spread()
-        around = self._around(self.a), self._around(self.b)
-        for labels in (
-            (self._forward(self.a, False), self._forward(self.b, False)),
-            (self._backward(self.a), self._backward(self.b)),
-            *zip(reversed(around[0]), reversed(around[1])),
-        ):
-            self._by_label(labels)
+        for label in (partial(self._forward, exact=False), self._backward, self._own, self._named):
+            self._by_label((label(self.a), label(self.b)))
             self._spread()
-        names = [
-            [self._number((side.nodes[i].kind, side.name(i))) for i in range(len(side.nodes))]
-            for side in (self.a, self.b)
-        ]
-        self._by_label((names[0], names[1]))
-        self._spread()
         self._pair_past_others()
         self._spread()
         self._spread(same_kind=False)
