@@ -48,7 +48,7 @@ def run_verified(manager: PassManager, module: Module) -> tuple[PassReport, Anal
 
 
 class _VerifyOthers(VerifyEach):
-    """Verifies after each pass that is not irc's own: also alias analyses, which the next one relies on, and types."""
+    """Verifies the module, alias analyses and types after each pass that is not irc's own."""
 
     _agreed = False  # whether no types contradicted each other, which the model may have come with
 

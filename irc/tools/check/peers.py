@@ -423,9 +423,9 @@ _OF_BYTES = frozenset(
 
 @cache
 def saturates() -> bool:
-    """Whether ONNX Runtime adds products of unsigned and signed bytes in pairs with 16 bits, which saturate.
+    """Whether ONNX Runtime's products of unsigned and signed bytes saturate.
 
-    It does on x86 processors without VNNI.
+    On x86 processors without VNNI it adds them in pairs with 16 bits.
     """
     try:
         known = Path("/proc/cpuinfo").read_text("utf-8", "replace")
