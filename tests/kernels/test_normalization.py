@@ -95,13 +95,6 @@ def test_batch_norm_writes_into_out():
     np.testing.assert_array_equal(x, expected)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (2, 3, 7)])
-def test_instance_norm(shape):
-    check_against_ort(
-        "InstanceNormalization", [values(*shape), values(3, seed=1), values(3, seed=2)], {"epsilon": 0.01}, 7
-    )
-
-
 @pytest.mark.parametrize("opset", [18, 21])
 @pytest.mark.parametrize("groups", [1, 2, 6])
 def test_group_norm(groups, opset):

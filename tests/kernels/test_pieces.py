@@ -28,33 +28,6 @@ bounds = st.one_of(st.integers(-8, 8), st.sampled_from([LOWEST, LARGEST, -(2**31
 # -- Slice ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("starts", "ends", "axes", "steps"),
-    [
-        ([1], [3], None, None),
-        ([0, 1], [2, LARGEST], None, None),
-        ([-1], [LOWEST], [1], [-1]),
-        ([LARGEST], [-9], [-1], [-2]),
-        ([5, -3], [0, 9], [1, 0], [-2, 2]),
-        ([3], [1], [0], [1]),
-        ([20], [30], [1], None),
-        ([-9], [-9], [0], [-1]),
-        ([LOWEST, -7], [LOWEST, -9], [1, 0], [-2, -1]),
-    ],
-)
-def test_slice(starts, ends, axes, steps):
-    for opset in (10, 11, 13):
-        for dtype in (np.int32, np.int64):
-            if dtype is np.int32 and any(abs(v) > 2**31 for v in starts + ends):
-                continue
-            arrays = [None if v is None else ints(*v, dtype=dtype) for v in (starts, ends, axes, steps)]
-            if opset == 10 and axes and min(axes) < 0:
-                continue
-            check_against_ort("Slice", [ramp(4, 6), *arrays], {}, opset)
-    if steps is None:
-        check_against_ort("Slice", [ramp(4, 6)], {"starts": starts, "ends": ends, "axes": axes}, 7)
-
-
 @given(st.data())
 def test_slices_are_those_of_the_specification(data):
     shape = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=3))
@@ -63,7 +36,9 @@ def test_slices_are_those_of_the_specification(data):
     ends = [data.draw(bounds) for _ in axes]
     steps = [data.draw(st.integers(-3, 3).filter(bool)) for _ in axes]
     signed = [a - len(shape) if data.draw(st.booleans()) else a for a in axes]
-    found = run_kernel("Slice", [ramp(*shape), ints(*starts), ints(*ends), ints(*signed), ints(*steps)], {}, 13)[0]
+    is_short = all(-(2**31) <= n < 2**31 for n in starts + ends) and data.draw(st.booleans())
+    numbers = [np.array(n, np.int32 if is_short else np.int64) for n in (starts, ends, signed, steps)]
+    found = run_kernel("Slice", [ramp(*shape), *numbers], {}, 13)[0]
     expected = ramp(*shape)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         size = shape[axis]
@@ -95,30 +70,7 @@ def test_what_to_cut_is_read_when_it_changes(start, end, step, reads, spy):
     assert read.call_count == 4 * reads
 
 
-def test_bad_slices():
-    for arguments, message in (
-        ((ints(0), ints(1), ints(2), None), "axis 2"),
-        ((ints(0), ints(1), ints(0), ints(0)), "step 0"),
-        ((ints(0, 0), ints(1), None, None), "2 starts, 1 ends"),
-    ):
-        with pytest.raises(Error, match=message):
-            run_kernel("Slice", [ramp(2, 3), *arguments], {}, 13)
-
-
 # -- Split ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_split(axis):
-    x = ramp(6, 4)
-    for opset in (7, 11):
-        if axis >= 0 or opset == 11:
-            check_against_ort("Split", [x], {"axis": axis}, opset, n_outputs=2)
-            check_against_ort("Split", [x], {"axis": axis, "split": [1, 0, x.shape[axis] - 1]}, opset, n_outputs=3)
-    check_against_ort("Split", [x], {"axis": axis}, 13, n_outputs=2)
-    check_against_ort("Split", [x, ints(1, x.shape[axis] - 1)], {"axis": axis}, 13, n_outputs=2)
-    check_against_ort("Split", [x, ints(x.shape[axis])], {"axis": axis}, 13, n_outputs=1)
-    check_against_ort("Split", [x], {"axis": axis, "num_outputs": 2}, 18, n_outputs=2)
 
 
 def test_uneven_split():
@@ -127,12 +79,6 @@ def test_uneven_split():
     assert sizes == [2, 2, 1, 0]
     with pytest.raises(Error, match="do not divide into 3 equal parts"):
         run_kernel("Split", [ramp(7)], {}, 13, n_outputs=3)
-
-
-def test_bad_splits():
-    for sizes in ((1, 2), (4, -1), (3,)):
-        with pytest.raises(Error):
-            run_kernel("Split", [ramp(5), ints(*sizes)], {}, 13, n_outputs=2)
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])
@@ -149,19 +95,6 @@ def test_a_split_has_as_many_outputs_as_it_says(count, passes):
 
 
 # -- Concat, Tile -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_concat(axis):
-    parts = [ramp(2, 3), ramp(2, 3) + 10, ramp(2, 3) + 20]
-    for opset in (7, 11, 13):
-        if axis >= 0 or opset >= 11:
-            check_against_ort("Concat", parts, {"axis": axis}, opset)
-    check_against_ort("Concat", parts[:1], {"axis": axis}, 13)
-    turned = [np.asfortranarray(p) for p in parts]
-    np.testing.assert_array_equal(
-        run_kernel("Concat", turned, {"axis": axis}, 13)[0], run_kernel("Concat", parts, {"axis": axis}, 13)[0]
-    )
 
 
 def test_concat_of_different_sizes():
@@ -213,28 +146,7 @@ def test_tile_along_an_axis():
     np.testing.assert_array_equal(found, np.tile(ramp(2, 3), (1, 2)))
 
 
-def test_bad_tiles():
-    for repeats in ((2,), (1, -1), (1 << 40, 1 << 20)):
-        with pytest.raises(Error):
-            run_kernel("Tile", [ramp(2, 3), ints(*repeats)], {}, 13)
-
-
 # -- Pad ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
-@pytest.mark.parametrize("pads", [(0, 0, 0, 0), (1, 2, 2, 1), (0, 3, 0, 0), (2, 0, 1, 0)])
-def test_pad(mode, pads):
-    x = ramp(3, 4)
-    if mode != "wrap":
-        check_against_ort("Pad", [x], {"mode": mode, "pads": list(pads), "value": 1.5}, 7)
-        for opset in (11, 13, 18):
-            check_against_ort("Pad", [x, ints(*pads)], {"mode": mode}, opset)
-    check_against_ort("Pad", [x, ints(*pads)], {"mode": mode}, 19)
-    assert run_kernel("Pad", [x], {"mode": mode, "paddings": list(pads)}, 1)[0].shape == (
-        3 + pads[0] + pads[2],
-        4 + pads[1] + pads[3],
-    )
 
 
 def test_pad_by_less_than_nothing():
@@ -294,10 +206,6 @@ def test_pad_of_one_string(mode):
     assert (found.shape, found.item()) == ((), "a")
 
 
-def test_default_pad_of_strings():
-    assert run_kernel("Pad", [np.array(["a"], object), ints(1, 0)], {}, 13)[0].tolist() == ["", "a"]
-
-
 @given(st.data())
 def test_pads_are_those_of_numpy(data):
     shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
@@ -309,15 +217,24 @@ def test_pads_are_those_of_numpy(data):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_bad_pads():
-    x = ramp(2, 3)
-    for pads, attrs, message in (
-        ((1, 2), {}, "2 pads are given for 2 axes"),
-        ((0, -4, 0, 0), {}, "remove more than"),
-        ((1 << 60, 0, 0, 0), {}, "more than"),
-        ((1, 0, 0, 0), {"mode": "mirror"}, "mirror"),
-    ):
-        with pytest.raises(Error, match=message):
-            run_kernel("Pad", [x, ints(*pads)], attrs, 13)
-    with pytest.raises(Error, match="without elements"):
-        run_kernel("Pad", [np.empty((0, 2)), ints(1, 0, 0, 0)], {"mode": "edge"}, 13)
+EMPTY = np.empty((0, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "more", "attrs", "message"),
+    [
+        ("Slice", ramp(2, 3), [ints(0), ints(1), ints(2)], {}, "axis 2"),
+        ("Slice", ramp(2, 3), [ints(0), ints(1), ints(0), ints(0)], {}, "step 0"),
+        ("Slice", ramp(2, 3), [ints(0, 0), ints(1)], {}, "2 starts, 1 ends"),
+        *[("Split", ramp(5), [ints(*sizes)], {}, "^IRC42") for sizes in ((1, 2), (4, -1), (3,))],
+        *[("Tile", ramp(2, 3), [ints(*repeats)], {}, "^IRC4") for repeats in ((2,), (1, -1), (1 << 40, 1 << 20))],
+        ("Pad", ramp(2, 3), [ints(1, 2)], {}, "2 pads are given for 2 axes"),
+        ("Pad", ramp(2, 3), [ints(0, -4, 0, 0)], {}, "remove more than"),
+        ("Pad", ramp(2, 3), [ints(1 << 60, 0, 0, 0)], {}, "more than"),
+        ("Pad", ramp(2, 3), [ints(1, 0, 0, 0)], {"mode": "mirror"}, "mirror"),
+        ("Pad", EMPTY, [ints(1, 0, 0, 0)], {"mode": "edge"}, "without elements"),
+    ],
+)
+def test_bad_operands_are_errors(op, x, more, attrs, message):
+    with pytest.raises(Error, match=message):
+        run_kernel(op, [x, *more], attrs, 13, n_outputs=2 if op == "Split" else 1)

@@ -28,16 +28,6 @@ def test_of_the_whole_tensor(dtype):
     check_against_ort("DequantizeLinear", [np.arange(-5, 5, dtype=np.int32), scale], {}, 13)
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-def test_by_axis(axis):
-    x = values(3, 3, 4)
-    size = x.shape[1 if axis is None else axis]
-    scale = np.linspace(0.5, 2, size).astype(np.float32)
-    for opset in (13, 19, 21):
-        (q,) = check_against_ort("QuantizeLinear", [x, scale, np.arange(size, dtype=np.uint8)], {"axis": axis}, opset)
-        check_against_ort("DequantizeLinear", [q, scale, np.arange(size, dtype=np.uint8)], {"axis": axis}, opset)
-
-
 @pytest.mark.parametrize(("axis", "block"), [(0, 2), (1, 3), (1, 4)])
 def test_by_block(axis, block):
     x = values(4, 10)
