@@ -229,6 +229,7 @@ def compiled(irc: Command, body: str, *arguments: str) -> Result:
     return result
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("output", ["out.irc", "out.onnx"])
 @pytest.mark.parametrize("passes", ["wrong", "cse,wrong,default", "inline,(wrong,dce)*2,default"])
 @pytest.mark.parametrize("what", BROKEN)
@@ -262,6 +263,7 @@ def test_other_commands_fail_likewise(irc: Command, what: str, command: str) -> 
     assert result.err.startswith(f"irc: {BROKEN[what]}: ") and "pass wrong" in result.err
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("output", ["out.irc", "out.onnx"])
 @pytest.mark.parametrize("passes", ["wrong", "cse,wrong,default", "inline,(wrong,dce)*2,default"])
 @pytest.mark.parametrize("what", VALUES)

@@ -3,10 +3,10 @@
 A *pair* is an operator and a version of it (its ``since_version``). It is
 reachable if a model whose opset irc supports in full (6 on) can ask for it.
 `ROWS` and `covers` say which pairs a module tests; ``test_complete.py`` asks
-for all of them. Each row runs through `irc.compile`: without passes, at the
-first opset in which its version holds; with the default ones, at the last; and
-with all inputs but the first as weights, since passes bind to versions too. The
-last way with `shape-inference` alone, too, whose types must be true of results.
+for all of them. Each row runs through `irc.compile`: without passes and native
+code, at the first opset in which its version holds; with the default ones, at
+the last; and with all inputs but the first as weights, since passes bind to
+versions too, after `shape-inference`, whose types must be true of results.
 """
 
 from __future__ import annotations
@@ -115,14 +115,13 @@ class Row:
         """irc gives what is expected, however the model is made."""
         opsets = versions_of(self.op, self.domain)[version]
         want = self._expected(version)
-        for opset, passes, weights in (
-            (opsets[0], "none", False),
-            (opsets[-1], "default", False),
-            (opsets[0], "default", True),
-            (opsets[-1], "shape-inference", True),
+        for opset, passes, weights, backend in (
+            (opsets[0], "none", False, "numpy"),
+            (opsets[-1], "default", False, "auto"),
+            (opsets[0], "shape-inference,default", True, "auto"),
         ):
             model, feeds = self.model(opset, weights)
-            compiled = irc.compile(model, passes=passes)
+            compiled = irc.compile(model, passes=passes, backend=backend)
             found = list(compiled.run(feeds).values())
             try:
                 assert_same(found, want, self.rtol, self.atol)
