@@ -17,7 +17,7 @@ from tests.differential.sweep_apart import FAULTLESS, swept_apart, told
 from tests.differential.sweep_arguments import arguments
 from tests.differential.sweep_exceptions import ungenerated
 
-CALLS, SEED, PARTS = 4, 0, 16
+CALLS, SEED, PARTS = 12, 0, 16
 
 
 @pytest.mark.filterwarnings("ignore")  # of what PyTorch deprecates
