@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -59,3 +61,13 @@ Tune = Callable[[str, float], None]
 
 Such numbers decide between ways to the same result, or are limits: set low, small operands go the way of large ones.
 """
+
+
+@contextmanager
+def tuned(name: str, value: float) -> Iterator[None]:
+    """The fixture ``tune`` for a part of a test: of one example, say."""
+    module, _, number = name.rpartition(".")
+    owner = import_module(module)
+    assert isinstance(getattr(owner, number), int | float), "code is not changed: only numbers are"
+    with patch.object(owner, number, value):
+        yield

@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -205,18 +207,32 @@ def test_little_is_imported_before_a_program_can_be_interrupted(program: str, ow
     }
 
 
-def test_an_interruption_of_which_something_else_was_made(irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def interrupted() -> None:
     """As C code does that imports a module and finds that it cannot."""
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    raise ImportError("no module")
+
+
+def exhausted(*words: str) -> None:
+    raise MemoryError(*words)
+
+
+@pytest.mark.parametrize(
+    ("fail", "status", "says"),
+    [
+        (interrupted, INTERRUPTED, "interrupted"),
+        (exhausted, 1, "IRC403: g.ir: memory is exhausted"),
+        (partial(exhausted, "no room for 8 EiB"), 1, "IRC403: g.ir: memory is exhausted: no room for 8 EiB"),
+    ],
+)
+def test_what_ends_the_reading_of_a_model(
+    fail: Callable[[], None], status: int, says: str, irc: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     irc.write("g.ir", GRAPH)
-
-    def interrupted(*_: object) -> None:
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        raise ImportError("no module")
-
-    monkeypatch.setattr("irc.cli.options.ModelFile.module", interrupted)
+    monkeypatch.setattr("irc.cli.options.ModelFile.module", lambda *_: fail())
     result = irc("print", "g.ir")
-    assert (result.status, result.err) == (INTERRUPTED, "irc: interrupted\n")
+    assert (result.status, result.err) == (status, f"irc: {says}\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -258,16 +274,6 @@ def test_stdout_that_is_no_file_and_fails(irc: Command, monkeypatch: pytest.Monk
     monkeypatch.setattr("sys.stdout", Full())
     result = irc("print", "g.ir")
     assert (result.status, result.err) == (1, "irc: IRC501: cannot write the results: No space left on device\n")
-
-
-@pytest.mark.parametrize("words", ["no room for 8 EiB", ""])
-def test_out_of_memory(words: str, irc: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def exhaust(*_: object) -> None:
-        raise MemoryError(*filter(None, [words]))
-
-    monkeypatch.setattr("irc.cli.options.ModelFile.module", exhaust)
-    says = f": {words}" if words else ""
-    assert irc("print", "g.ir").err == f"irc: IRC403: g.ir: memory is exhausted{says}\n"
 
 
 def on_terminal(*arguments: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import tracemalloc
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.runtime.kernels import convolution, grid_sample, windows  # noqa: F401
 from irc.runtime.kernels.windows import Window
-from tests.effort import Tune, examples
+from tests.effort import Tune, examples, tuned
 from tests.kernels.helpers import (
     assert_same,
     bind,
@@ -158,7 +157,7 @@ def check_columns(resolved, channels, at_once, start, count):
     interleaved = padded[index].reshape(channels, *[n for t, p in zip(taps, places) for n in (len(t), len(p))])
     rank = len(resolved)
     expected = interleaved.transpose(0, *range(1, 2 * rank, 2), *range(2, 2 * rank + 1, 2))
-    with patch.object(windows, "PACE_ELEMENTS", 1 << 30 if at_once else 0):
+    with tuned("irc.runtime.kernels.windows.PACE_ELEMENTS", 1 << 30 if at_once else 0):
         windows.storage.cache_clear()
         found = windows.columns(image, tuple(resolved), start, count)
     windows.storage.cache_clear()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from typing import Any, cast
-from unittest.mock import patch
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from irc.alias.location_sets import LocationSet, SetTable, intersects, members
-from irc.passes import in_place
 from irc.passes.in_place import ReverseAlias
-from tests.effort import examples
+from tests.effort import examples, tuned
 
 PLACES = range(5)
 VALUES = "abc"
@@ -48,7 +46,7 @@ class Db:
 @given(st.lists(steps, max_size=12), places, st.sampled_from([0, 1, 2]))
 def test_nobody_is_overlooked(taken: list[tuple[Any, ...]], asked: set[int], wide: int) -> None:
     db = Db()
-    with patch.object(in_place, "_WIDE", wide):
+    with tuned("irc.passes.in_place._WIDE", wide):
         found: Any = ReverseAlias(cast("Any", db))  # values are letters here
         for kind, *given in taken:
             if kind == "enter":

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 from hypothesis import given, note
 from hypothesis import strategies as st
 
 from irc.passes import PassManager, in_place, registry
-from tests.effort import examples
+from tests.effort import examples, tuned
 from tests.passes.helpers import run_passes
 from tests.programs.generator import Program, dense, lasting, programs
 from tests.programs.running import expected, run
@@ -98,7 +96,7 @@ def test_whatever_counts_as_many_places_passes_do_the_same(program: Program, wid
     found: list[str] = []
     for many in (in_place._WIDE, wide):
         module = program.module.copy()
-        with patch.object(in_place, "_WIDE", many):
+        with tuned("irc.passes.in_place._WIDE", many):
             PassManager("remove-mutation,in-place,remove-mutation").run(module)
         found.append(str(module))
     assert found[0] == found[1]
