@@ -330,7 +330,7 @@ def few_and_many(few: int, all_of_them: int) -> Any:
     )
 
 
-@few_and_many(150, 1000)
+@few_and_many(60, 1000)
 @pytest.mark.parametrize("make", [module, linked])
 def test_updates_of_linked_lists_lose_nothing(make: Callable[[random.Random], str], seeds: range) -> None:
     """Functions that store where they load from; what updates add to the truth, `check` judges elsewhere."""
@@ -360,7 +360,7 @@ def test_inputs_that_are_given_up(numbers: list[int]) -> None:
     compare(db, analyze(graph, noalias=graph.inputs), exact=True)
 
 
-@few_and_many(40, 200)
+@few_and_many(20, 200)
 @pytest.mark.parametrize("make", [module, linked])
 def test_inputs_of_linked_lists_that_are_given_up(make: Callable[[random.Random], str], seeds: range) -> None:
     for seed in seeds:

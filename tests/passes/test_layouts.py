@@ -255,6 +255,7 @@ def check_seen(body: str, *pipelines: str) -> None:
             np.testing.assert_array_equal(found, expected, err_msg=f"{pipeline}: {after}")
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("kind", NOTHING_TO_DO)
 def test_an_operator_that_does_nothing_but_lay_out_stays_where_that_is_seen(kind, look):

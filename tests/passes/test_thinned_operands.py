@@ -58,7 +58,7 @@ def of_inputs(model: onnx.ModelProto, inputs: list[Array]) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("op", sorted(op for op, found in BY_OPERATOR.items() if found))
-@pytest.mark.parametrize(("cases", "turns"), [(8, 3), pytest.param(30, 7, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("cases", "turns"), [(5, 3), pytest.param(30, 7, marks=pytest.mark.slow)])
 def test_types_are_so(op: str, cases: int, turns: int) -> None:
     rng = random.Random(op)
     for model, inputs in BY_OPERATOR[op][:cases]:
