@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -386,3 +387,60 @@ def test_images_from_maxima() -> None:
         compare("aten::max_unpool2d", source, index, [3, 4])
     for shape in ((0, 1, 2, 2), (2, 0, 2, 2), (1, 1, 0, 2), (0, 2, 2)):
         compare("aten::max_unpool2d", ramp(*shape), np.zeros(shape, np.int64), [3, 4])
+
+
+# -- what is at the edge, or refused -------------------------------------------------
+
+COLUMN, SCALAR = make(4, 1), np.array(1.5, np.float32)
+IMAGES = make(1, 2, 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "outputs"),
+    [
+        ("max_pool2d", (IMAGES, [0, 2], [1, 1], [0, 0], [1, 1], False), 1),
+        ("avg_pool2d", (IMAGES, [0, 2], [2, 2], [0, 0], False, True, None), 1),
+        ("diff", (X, -1, 1, None, None), 1),
+        ("diff", (SCALAR, 1, -1, None, None), 1),
+        ("embedding_bag", (WEIGHT, index(3, 1), index(0), False, 1, False, make(2), False), 4),
+        ("linalg_solve", (SQUARES[0], X[:, :3], True), 1),
+        ("linalg_eigh", (SQUARES[0], "odd"), 2),
+        ("linalg_multi_dot", ([X],), 1),
+        ("linalg_multi_dot", ([X, COLUMN.astype("float64")],), 1),
+        ("linalg_multi_dot", ([X, make(4, 2, 2), COLUMN],), 1),
+        ("linalg_multi_dot", ([X, X, COLUMN],), 1),
+        ("cross_entropy_loss", (X, index(0, 3, 1), None, 1, -100, 0.25), 1),
+        ("cross_entropy_loss", (X, index(0, 3, 1), ramp(4), 1, 3, 0.25), 1),
+        ("cross_entropy_loss", (X, index(0, 3, 1), None, 2, -100, 0.25), 1),
+        ("instance_norm", (make(2, 3, 4), None, None, None, None, True, 0.1, 1e-5, False), 1),
+        ("cummax", (SCALAR, 0), 2),
+        ("cummin", (SCALAR, -1), 2),
+        ("combinations", (X[0], 0, False), 1),
+        ("fft_fftn", (X, None, [0, 1], "odd"), 1),
+        ("fft_irfftn", (X, None, Typed([], "int[]"), None), 1),
+        ("fft_rfftn", (X, None, Typed([], "int[]"), None), 1),
+        ("complex", (X, X[:2]), 1),
+        ("unfold", (SCALAR, 0, 1, 1), 1),
+        ("unfold", (SCALAR, 0, 0, 2), 1),
+        ("tensor", ([[1, 2], [3, 4]], None, None, False), 1),
+        ("tensor", ([[1, 2], [3]], None, None, False), 1),
+    ],
+)
+def test_edges(name: str, arguments: tuple[Any, ...], outputs: int) -> None:
+    compare(f"aten::{name}", *arguments, outputs=outputs, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("name", "dtype device is_cpu is_cuda layout requires_grad is_sparse data".split())
+def test_what_a_tensor_tells_of_itself(name: str) -> None:
+    for x in (X, TURNED, GAPS, COMPLEX, INTS, SCALAR, make(0, 3)):
+        compare(f"prim::{name}", x)
+
+
+TYPES = ("bool", "uint8", "int64", "float32", "float64", "complex64", "complex128")
+
+
+@pytest.mark.parametrize("a", TYPES)
+def test_types_of_results(a: str) -> None:
+    for b in TYPES:
+        for x, y in product((np.ones((), a), np.ones(2, a)), (np.ones((), b), np.ones(2, b))):
+            compare("aten::result_type", x, y)
