@@ -120,7 +120,9 @@ class Group:
     def kernel(self, operands: Sequence[ArrayType]) -> Kernel:
         """The kernel for operands of these types. Raises `irc.runtime.backends.Unsupported`."""
         parts = self._parts(operands)
-        made = kernel_of(operands, self.constants, self.results(operands), [x for x in parts if x.has_elements])
+        used = max((i for part in parts for i in part.takes), default=-1) + 1
+        constants = self.constants[: max(0, used - len(operands))]  # axes are no operands of code
+        made = kernel_of(operands, constants, self.results(operands), [x for x in parts if x.has_elements])
         layouts = parts[0].program.layouts if parts else None
         if layouts is None:
             return made
@@ -278,7 +280,6 @@ class _Part:
         program: as given.
         ordered: the call for arrays in C order, if there is anything to be made.
         takes: the positions of what it takes, among operands and then constants.
-        takes_all: whether it takes all of the kernel's operands and constants.
         results: the types of what it makes.
         has_elements: whether there is anything to be made.
         over: pairs (result, operand): see `Group.overwrites`.
@@ -303,7 +304,6 @@ class _Part:
         self._operands = [Expected(leaf.dtype, shapes[leaf.source]) for leaf in program.leaves]
         self._layouts: dict[Any, Call] = {}
         self.over: list[tuple[int, int]] = []
-        self.takes_all = set(self.takes) == set(range(len(shapes)))
         if self.has_elements:
             self.ordered = self._call(self._operands)
 
@@ -456,7 +456,7 @@ def kernel_of(
     """The kernel that makes ``results`` by ``parts``: see `irc.native.backend.Compiler`."""
     sizes = [dtype.itemsize * math.prod(shape) for dtype, shape in results]
     are_small = all(0 < size < LEAST for size in sizes)  # made in less time than it takes to look at their sizes
-    is_simple = len(parts) == 1 and parts[0].takes_all and parts[0].ordered.is_simple
+    is_simple = len(parts) == 1 and parts[0].ordered.is_simple and set(parts[0].takes) >= set(range(len(operands)))
     call = parts[0].in_order(len(operands) + len(constants)) if is_simple else _refuses
     suits = suiting(operands)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from irc.native.convolution_rows import ConvolutionOfRows
     from irc.native.groups import Group
     from irc.native.kernels import Call
-    from irc.runtime.kernels.ml import Decided, Machine
+    from irc.runtime.kernels.ml import Decide, Decided, Machine
     from irc.runtime.kernels.ml_trees import TreeTables
     from irc.runtime.kernels.recurrent import Cells, Recurrence
     from irc.runtime.kernels.registry import Kernel
@@ -529,15 +529,22 @@ class NativeLoops(InnerLoops):
         made = _compiling(text).run(operands)
         return None if made is NotImplemented else made
 
-    def decide(self, similarities: Array, machine: Machine) -> Decided | None:
-        rows, vectors = similarities.shape
-        classes, has_chances = len(machine.ends) - 1, machine.slopes.size > 0
+    def decider(self, rows: int, machine: Machine) -> Decide | None:
+        vectors, classes, has_chances = machine.table.shape[1], len(machine.ends) - 1, machine.slopes.size > 0
         kind = "decide", rows, vectors, classes, has_chances
         loop = self._loops.get(kind) or self._keep(kind, "machines", "call_for_machine", *kind[1:])
-        best, scores = np.empty(rows, np.int64), np.empty((rows, classes * (classes - 1) // 2), SINGLE)
-        chances = np.empty((rows, classes if has_chances else 0), SINGLE)
-        is_done = rows and similarities.flags.c_contiguous and loop.run(similarities, *machine, best, scores, chances)
-        return (best, scores, chances if has_chances else None) if is_done else None
+        if loop.call is None or not rows:
+            return None
+        compute = loop.call.run
+        pairs, columns = (rows, len(machine.rho)), (rows, classes if has_chances else 0)
+
+        def decide(similarities: Array) -> Decided | None:
+            best, scores, chances = np.empty(rows, np.int64), np.empty(pairs, SINGLE), np.empty(columns, SINGLE)
+            if not similarities.flags.c_contiguous or not compute((similarities, *machine, best, scores, chances)):
+                return None
+            return best, scores, chances if has_chances else None
+
+        return decide
 
     def voter(self, x: Array, trees: TreeTables, found: Array) -> Compute | None:
         dense = _dense_rows(x)

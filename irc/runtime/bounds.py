@@ -22,7 +22,7 @@ import numpy as np
 from irc.ir.tensor import Array
 
 if TYPE_CHECKING:
-    from irc.runtime.kernels.ml import Decided, Machine
+    from irc.runtime.kernels.ml import Decide, Machine
     from irc.runtime.kernels.ml_trees import TreeTables, Vote
     from irc.runtime.kernels.recurrent import Cells, Recurrence
     from irc.runtime.kernels.windows import Axes
@@ -106,8 +106,8 @@ class InnerLoops:
         """The result of the graph with this text, of pointwise operators and reductions of arrays in C order."""
         return None
 
-    def decide(self, similarities: Array, machine: Machine) -> Decided | None:
-        """What a support vector machine that classifies makes of ``similarities`` (N, vectors), float64."""
+    def decider(self, rows: int, machine: Machine) -> Decide | None:
+        """What decides for ``rows`` of similarities, by a support vector machine that classifies."""
         return None
 
     def voter(self, x: Array, trees: TreeTables, found: Array) -> Vote | None:

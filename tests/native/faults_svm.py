@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irc.native.inner_loops import LOOPS
 from irc.runtime.kernels.ml import Machine, _decided
 from tests.native.guarded import ENDS, guarded, guarded_empty
-from tests.native.test_svm import SIZES, check_decided, machine
+from tests.native.test_svm import SIZES, check_decided, decided, machine
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -24,6 +23,6 @@ def test_classifiers(sizes, has_chances, end, monkeypatch):
     def empty(shape, dtype=np.float64):
         return guarded_empty(shape if isinstance(shape, tuple) else (shape,), np.dtype(dtype), end)
 
-    LOOPS.decide(similarities, given)
+    decided(similarities, given)
     monkeypatch.setattr(np, "empty", empty)
-    check_decided(LOOPS.decide(similarities, given), wanted)
+    check_decided(decided(similarities, given), wanted)

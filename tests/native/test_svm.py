@@ -13,9 +13,11 @@ from tests.effort import examples
 pytest.importorskip("llvmlite")
 
 import irc
+from irc.native import groups
 from irc.native.inner_loops import LOOPS
+from irc.runtime.backends import ArrayType
 from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.ml import Decided, Machine, _decided
+from irc.runtime.kernels.ml import _RADIAL, Decided, Machine, _decided
 from irc.runtime.limits import Limits
 from irc.runtime.threads import share
 
@@ -49,12 +51,25 @@ def test_regressors(seed: int, features: int, vectors: int, rows: list[int]) -> 
             np.testing.assert_allclose(each, found[-1], rtol=1e-5, atol=1e-6)
 
 
+def test_axes_are_no_operands_of_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group with constant axes goes straight to its code."""
+    operands = np.ones((1, 1, 4)), np.zeros((1, 3, 4)), np.array(-1.0)
+    kernel = groups.group_of_text(_RADIAL).kernel([ArrayType(x.dtype, x.shape) for x in operands])
+    monkeypatch.setattr(groups._Part, "run", None)
+    np.testing.assert_allclose(kernel(*operands), np.exp([[-4.0] * 3]))
+
+
 def machine(sizes: list[int], has_chances: bool, seed: int = 0) -> Machine:
     rng, classes, vectors = np.random.default_rng(seed), len(sizes), sum(sizes)
     pairs = classes * (classes - 1) // 2
     slopes, shifts = (rng.standard_normal(pairs * has_chances).astype("f4") for _ in range(2))
     ends = np.cumsum([0, *sizes], dtype=np.int64)
     return Machine(rng.standard_normal((classes - 1, vectors)), ends, rng.standard_normal(pairs), slopes, shifts)
+
+
+def decided(similarities: np.ndarray, given: Machine) -> Decided | None:
+    decide = LOOPS.decider(len(similarities), given)
+    return None if decide is None else decide(similarities)
 
 
 def check_decided(found: Decided | None, wanted: Decided) -> None:
@@ -77,10 +92,10 @@ def test_classifiers(sizes: list[int], rows: int, has_chances: bool) -> None:
     similarities = np.random.default_rng(1).random((rows, sum(sizes)))
     similarities[rows // 2, 0] = np.nan
     wanted = _decided(similarities, given_)
-    check_decided(LOOPS.decide(similarities, given_), wanted)
+    check_decided(decided(similarities, given_), wanted)
     before = CURRENT.scope.share
     CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
     try:
-        check_decided(LOOPS.decide(similarities, given_), wanted)
+        check_decided(decided(similarities, given_), wanted)
     finally:
         CURRENT.scope.share = before

@@ -21,7 +21,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Node
 from irc.ir.limits import MAX_ELEMENTS
-from irc.runtime.bounds import CURRENT, check_work, pace
+from irc.runtime.bounds import CURRENT, InnerLoops, check_work, pace
 from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.registry import Kernel, Reader, always, computes, kernel, one_of
 from irc.runtime.kernels.softmax import softmax
@@ -419,7 +419,7 @@ KERNELS: dict[str, Callable[[Array, Array, float, float, float], Array]] = {
 
 def _of_distances(x: Array, v: Array, gamma: float) -> Array:
     """exp(-gamma |x - v|²)."""
-    made = CURRENT.scope.loops.fused(_RADIAL, (x[:, None], v[None], np.array(-gamma)))
+    made = CURRENT.scope.loops.fused(_RADIAL, (x[:, None], v, np.array(-gamma)))
     return np.exp(-gamma * _squared_distances(x, v)) if made is None else made
 
 
@@ -452,14 +452,18 @@ def _similarity(node: Node, basis: Array, kind: str) -> Similarity:
     if len(given) != 3:
         raise Error("IRC320", f"kernel_params has {len(given)} values; it must have 3: gamma, coef0 and degree")
     similar, (gamma, shift, degree) = KERNELS[kind], given
+    latest: tuple[int, ...] = ()
 
     def run(x: Array) -> Array:
-        rows = as_rows(x).astype(np.float64)
-        if rows.shape[1] != basis.shape[1]:
-            raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [n, {basis.shape[1]}]")
-        check_size((len(rows), len(basis)), rows.dtype)
-        check_work(rows.size * len(basis))
-        return similar(rows, basis, gamma, shift, degree)
+        nonlocal latest
+        if x.shape != latest or CURRENT.scope.guard is not None:
+            rows = as_rows(x)
+            if rows.shape[1] != basis.shape[1]:
+                raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be [n, {basis.shape[1]}]")
+            check_size((len(rows), len(basis)), basis.dtype)
+            check_work(rows.size * len(basis))
+            latest = x.shape
+        return similar(as_rows(x).astype(np.float64), basis, gamma, shift, degree)
 
     return run
 
@@ -539,17 +543,22 @@ def _by_vectors(node: Node, sizes: list[int]) -> Kernel:
     table = coefficients[: (classes - 1) * count].reshape(classes - 1, count)
     ends = np.cumsum([0, *sizes], dtype=np.int64)
     machine = Machine(table, ends, rho[:pairs], slopes[:pairs], shifts[:pairs])
+    latest: tuple[InnerLoops | None, int, Decide | None] = None, 0, None
 
     def run(x: Array) -> tuple[Array, Array]:
+        nonlocal latest
         similarities = similar(x)
         check_work(similarities.size * classes)
-        made = CURRENT.scope.loops.decide(similarities, machine)
+        known, loops, rows = latest, CURRENT.scope.loops, len(similarities)
+        if known[0] is not loops or known[1] != rows:
+            known = latest = loops, rows, loops.decider(rows, machine)
+        made = None if known[2] is None else known[2](similarities)
         best, scores, chances = _decided(similarities, machine) if made is None else made
         if chances is None and pairs == 1:
             both = np.hstack([-scores if name in ("NONE", "LOGISTIC") else 1 - scores, scores])
             return labels[best], TRANSFORMS[name](both) if name == "LOGISTIC" else both
         found = scores if chances is None else chances
-        return labels[best], TRANSFORMS[name](found).astype(np.float32, order="C")
+        return labels[best], TRANSFORMS[name](found).astype(np.float32, order="C", copy=False)
 
     return run
 
@@ -574,6 +583,9 @@ class Machine(NamedTuple):
 
 Decided = tuple[Array, Array, "Array | None"]
 """The number of the best class (N), int64, scores (N, pairs), and probabilities, if there are any (N, classes)."""
+
+Decide = Callable[[Array], "Decided | None"]
+"""What a `Machine` makes of similarities (N, vectors), float64; None if it declines."""
 
 
 def _decided(similarities: Array, machine: Machine) -> Decided:
