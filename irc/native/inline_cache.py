@@ -149,11 +149,13 @@ def product_like(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: 
     if x.dtype != SINGLE or x.ndim < 2 or w.ndim != 2 or not x.flags.c_contiguous or (is_gemm and x.ndim > 2):
         return nothing
     depth, columns = w.shape[::-1] if is_turned else w.shape
-    if x.shape[-1] != depth or x.size <= depth:
+    if x.shape[-1] != depth or not x.size:
         return nothing
     if b is not None and (b.dtype != SINGLE or b.shape not in ((columns,), (1, columns))):
         return nothing
-    return nothing._replace(result=(*x.shape[:-1], columns), compute=LOOPS.multiplier(x, w, is_turned))
+    is_row = x.size == depth
+    compute = LOOPS.multiplier(x, w, is_turned) if not is_row else None if is_turned else LOOPS.row_multiplier(w)
+    return nothing._replace(result=(*x.shape[:-1], columns), compute=compute)
 
 
 def multiplying_integers(node: Node, kernel: Kernel) -> Kernel:

@@ -22,7 +22,7 @@ from irc.native.packed import PACKED
 from irc.ops.algebra import SINGLE
 from irc.runtime.backends import KernelKey, KernelsByType, Unsupported, suits_nothing
 from irc.runtime.bounds import InnerLoops
-from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, is_constant, scratch
+from irc.runtime.kernels.support import WORTH_COPYING, check_size, in_c_order, is_constant, origin, scratch
 
 if TYPE_CHECKING:
     from irc.native.convolution_calls import Convolution
@@ -308,6 +308,23 @@ class NativeLoops(InnerLoops):
         if loop.call is None or not (a.ndim == 2 or a.flags.c_contiguous):
             return lambda a, out: loop.run(a.reshape(-1, size[0]), panels, begun, out)
         return OneCall(loop.call, (panels, begun))
+
+    def row_multiplier(self, b: Array) -> Compute | None:
+        """What multiplies one row of float32 by the constant ``b`` (K, N), if 4-bit codes made that."""
+        parts = origin(b)
+        if not parts or b.dtype != SINGLE or not b.T.flags.c_contiguous or b.size < LEAST_PRODUCTS or unusable():
+            return None
+        from irc.native.few_bits import packed, packed_bytes
+
+        found = PACKED.of((b,), "few bits", lambda: packed_bytes(*b.shape), lambda: packed(b, parts))
+        if found is None:
+            return None
+        words, scales, *zeros = found
+        kind = "few bits", b.shape, scales.shape[1], len(zeros)
+        words_of_block = words.shape[1] // scales.shape[1]
+        make = "few_bits", "call_for_row", words_of_block, scales.shape[1], b.shape[1], len(zeros)
+        call = (self._loops.get(kind) or self._keep(kind, *make)).call
+        return None if call is None else OneCall(call, found)
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():

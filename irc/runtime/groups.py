@@ -15,8 +15,10 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import inner_graph
+from irc.ir.tensor import Tensor
 from irc.runtime.backends import Unsupported, suits_nothing
 from irc.runtime.execution import Frame, Instruction, Run, Slots, Step, execute, label, put
+from irc.runtime.kernels.support import is_constant, note_origin
 from irc.runtime.steps import drop_step, may_overwrite, move_step
 from irc.runtime.values import arrays_once, is_array
 
@@ -82,19 +84,25 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
     members = Members(lowering, node, ins, outs).step(())
     dead = lowering.emptied(ins)
     keeps = set(outs).isdisjoint(dead)
+    tensors = [each.attributes.get("value") for each in subgraph_of(node).nodes if each.kind == CONSTANT]
 
     def step(frame: Frame) -> None:
         if kept.made is not None:
             put(frame, outs, kept.made, dead)
             return
+        operands = [frame[s] for s in ins]
         members(frame)
         made = [frame[s] for s in outs] if keeps else []
         put(frame, (), (), dead)
         arrays = list(arrays_once(made))
         observer = frame[0].observer
-        if keeps and kept.keep(made, arrays) and observer is not None:
+        if keeps and kept.keep(made, arrays):
             for array in arrays:
-                observer.retain(array)
+                note_origin(
+                    array, [*filter(is_constant, operands), *[x.numpy() for x in tensors if isinstance(x, Tensor)]]
+                )
+                if observer is not None:
+                    observer.retain(array)
 
     return step
 

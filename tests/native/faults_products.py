@@ -8,9 +8,9 @@ import pytest
 from irc.native.inner_loops import LOOPS
 from irc.native.panels import MOST_FEATURES
 from irc.native.target import current
-from irc.runtime.kernels.support import as_constant
+from irc.runtime.kernels.support import as_constant, note_origin
 from tests.native.guarded import ENDS, guarded, guarded_empty
-from tests.native.test_products import exact, integers
+from tests.native.test_products import exact, integers, of_codes
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -46,3 +46,21 @@ def test_integers(factor, columns, depth, rows, end):
     assert done == (current().vector_bytes in MOST_FEATURES)
     if done:
         np.testing.assert_array_equal(out, exact(a, 5, b))
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("zeros", ["8", "several"])
+@pytest.mark.parametrize("columns", [128, 257, 300])
+def test_codes_of_4_bits(columns, zeros, end):
+    w, parts = of_codes(256, columns, 32, zeros)
+    x = np.random.default_rng(3).standard_normal((1, 256)).astype("f4")
+    note_origin(w, [guarded(part, end, is_read_only=True) for part in parts])
+    multiply, out = LOOPS.row_multiplier(w), guarded_empty((1, columns), np.dtype(np.float32), end)
+    assert (multiply is not None) == (current().vector_bytes in MOST_FEATURES)
+    if multiply is None:
+        return
+    constants = [guarded(each, end, is_read_only=True) for each in multiply.constants]
+    for large in (1, 1e37):
+        x[0, 7] = large
+        assert multiply._replace(constants=tuple(constants))(guarded(x, end, is_read_only=True), out)
+        np.testing.assert_allclose(out, x @ w.astype(np.float64), rtol=1e-4, atol=1e-4)

@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 
 from tests.effort import examples
 
 pytest.importorskip("llvmlite")
 
+import irc
 from irc.native.inner_loops import LEAST_PRODUCTS, LOOPS
+from irc.native.packed import PACKED
 from irc.native.panels import MOST_FEATURES
 from irc.native.target import current
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.quantized import columns, matmul_sums
-from irc.runtime.kernels.support import as_constant
+from irc.runtime.kernels.support import as_constant, note_origin
 from irc.runtime.threads import share
 
 Array = np.ndarray[Any, Any]
@@ -99,6 +102,97 @@ def test_floats(rows, depth, columns, has_gaps, is_turned):
         wide = a.astype(np.float64), b.astype(np.float64)
         bound = np.abs(wide[0]) @ np.abs(wide[1])
         assert (np.abs(out - wide[0] @ wide[1]) <= 4 * 2.0**-24 * bound).all()
+
+
+def of_codes(depth: int, columns: int, block: int, zeros: str) -> tuple[Array, list[Array]]:
+    """A matrix (depth, columns) that is made of codes of 4 bits, and what it is made of."""
+    rng, shape = np.random.default_rng(2), (columns, depth // block, 1)
+    codes = rng.integers(0, 16, (columns, depth // block, block), np.uint8)
+    scales = rng.uniform(-0.01, 0.01, shape).astype("f4")
+    of_zeros = {"8": np.full(1, 8), "3": np.full(1, 3), "none": np.zeros(1), "several": rng.integers(0, 16, shape)}
+    zero = of_zeros[zeros].astype("f4")
+    made = ((codes - zero) * scales).reshape(columns, depth)
+    return as_constant(made.T), [codes, zero, scales][:: 1 if zeros != "none" else 2]
+
+
+def multiplied(x: Array, w: Array, parts: list[Array]) -> Array | None:
+    """The product of a row."""
+    note_origin(w, parts)
+    multiply, out = LOOPS.row_multiplier(w), np.full((1, w.shape[1]), 7, np.float32)
+    return out if multiply is not None and multiply(x, out) else None
+
+
+@natively
+@pytest.mark.parametrize("zeros", ["8", "3", "none", "several"])
+@pytest.mark.parametrize("block", [16, 32, 128])
+@pytest.mark.parametrize("columns", [128, 257, 300])
+def test_codes_of_4_bits(columns, block, zeros):
+    w, parts = of_codes(256, columns, block, zeros)
+    x = np.random.default_rng(3).standard_normal((1, 256)).astype("f4")
+    found, wide = multiplied(x, w, parts), w.astype(np.float64)
+    assert found is not None
+    codes = parts[0].reshape(-1)
+    of_pairs = multiplied(x, as_constant(w.copy(order="K")), [codes[::2] | codes[1::2] << 4, *parts[1:]])
+    assert of_pairs is not None and of_pairs.tobytes() == found.tobytes()
+    assert (np.abs(found - x @ wide) <= 4 * 2.0**-24 * (np.abs(x) @ np.abs(wide))).all()
+    before = CURRENT.scope.share
+    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
+    try:
+        again = multiplied(x, w, parts)
+    finally:
+        CURRENT.scope.share = before
+    assert again is not None and again.tobytes() == found.tobytes()
+    for number in (1e37, -1e-40, np.inf, np.nan):  # sums of large ones are scaled before they overflow
+        x[0, 7] = number
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(multiplied(x, w, parts), x @ wide, rtol=1e-4, atol=1e-4)
+
+
+@natively
+@pytest.mark.parametrize("has_zeros", [True, False])
+@pytest.mark.parametrize("has_epilogue", [True, False])
+def test_models_multiply_codes_of_4_bits(has_epilogue, has_zeros):
+    rng, depth, columns = np.random.default_rng(1), 256, 130
+    arrays = {
+        "w": rng.integers(0, 256, (columns, depth // 32, 16), np.uint8),
+        "s": rng.uniform(0.001, 0.01, (columns, depth // 32)).astype("f4"),
+        "z": rng.integers(0, 256, (columns, depth // 64), np.uint8),
+        "b": rng.standard_normal(columns).astype("f4"),
+    }
+    given_ = {"K": depth, "N": columns, "bits": 4, "block_size": 32, "domain": "com.microsoft"}
+    nodes = [helper.make_node("MatMulNBits", ["x", "w", "s", *["z"] * has_zeros], ["m"], **given_)]
+    nodes += [helper.make_node("Add", ["m", "b"], ["a"]), helper.make_node("Gelu", ["a"], ["g"])] * has_epilogue
+    graph = helper.make_graph(
+        nodes,
+        "codes",
+        [helper.make_tensor_value_info("x", 1, [1, depth])],
+        [helper.make_tensor_value_info("g" if has_epilogue else "m", 1, None)],
+        [numpy_helper.from_array(x, name) for name, x in arrays.items()],
+    )
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
+    proto = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    native, plain = (irc.compile(proto, backend=backend) for backend in ("native", "numpy"))
+    feeds = {"x": rng.standard_normal((1, depth)).astype("f4")}
+    before = sum(key[1] == "few bits" and arrays is not None for key, (_, arrays) in PACKED._kept.items())
+    found = [*native.run(feeds).values(), *native.run(feeds).values(), *native.run(feeds).values()]
+    after = sum(key[1] == "few bits" and arrays is not None for key, (_, arrays) in PACKED._kept.items())
+    assert after == before + 1
+    assert len({x.tobytes() for x in found}) == 1  # whether in a table or not
+    np.testing.assert_allclose(found[0], *plain.run(feeds).values(), rtol=1e-4, atol=1e-4)
+
+
+@natively
+def test_what_is_not_made_of_codes_is_no_product_of_them():
+    w, (codes, zero, scales) = of_codes(256, 128, 32, "several")
+    x = np.ones((1, 256), "f4")
+    assert multiplied(x, as_constant(w.copy(order="K")), [codes, zero + 1, scales]) is None
+    assert multiplied(x, as_constant(w.copy(order="K")), [codes + np.uint8(16), zero, scales]) is None
+    assert multiplied(x, as_constant(w.copy(order="K")), [codes, scales]) is None
+    assert multiplied(x, w.copy(order="K"), [codes, zero, scales]) is None  # may change
+    changed = w.copy(order="K")
+    changed[5, 5] += 1
+    assert multiplied(x, as_constant(changed), [codes, zero, scales]) is None
+    assert multiplied(x, w, [codes, zero, scales]) is not None
 
 
 @natively

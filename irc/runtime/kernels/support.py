@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from irc.errors import Error
 from irc.ir.limits import MAX_RANK
 from irc.ir.types import DType
 from irc.runtime.bounds import CURRENT, NONE
-from irc.runtime.values import Array
+from irc.runtime.values import Array, owner
 
 AnyDType = np.dtype[Any]
 
@@ -44,6 +44,23 @@ def as_constant(x: Array) -> Array:
 def is_constant(x: Array) -> bool:
     """Whether ``x`` is a constant of a model."""
     return _CONSTANTS.get(id(x)) is x
+
+
+_MADE_OF: dict[int, tuple[ref[Array], Sequence[Array]]] = {}
+
+
+def note_origin(x: Array, parts: Sequence[Array]) -> None:
+    """Note the arrays that the constant ``x`` was made of, pointwise."""
+    own = owner(x)
+    key = id(own)
+    _MADE_OF[key] = ref(own, lambda _: _MADE_OF.pop(key, None)), parts
+
+
+def origin(x: Array) -> Sequence[Array]:
+    """What the memory of ``x`` was made of; empty if that is not known."""
+    own = owner(x)
+    known = _MADE_OF.get(id(own))
+    return known[1] if known is not None and known[0]() is own else ()
 
 
 def axis_in(axis: int, rank: int) -> int:
