@@ -83,6 +83,7 @@ FAMILIES = {
     "onnx::MatMulInteger": "product of integers",
     "onnx::DynamicQuantizeLinear": "quantization",
     "onnx::Pad": "padding",
+    "onnx::Reshape": "copying",
 }
 """Kinds by families, of which some have an inline cache (`irc.native.inline_cache.CACHED`), and some are in tables
 (`irc.native.step_calls`)."""
@@ -236,7 +237,10 @@ def _by_order(ordered: Kernel, otherwise: Kernel) -> Kernel:
     def run(*operands: Any) -> Any:
         return (ordered if operands[0].flags.c_contiguous else otherwise)(*operands)
 
-    return run
+    def run_into(*operands: Any, out: Array | None = None) -> Any:
+        return run(*operands) if out is None else otherwise(*operands, out=out)
+
+    return run_into if takes_out(otherwise) else run
 
 
 def _of_ordered(kernel: Kernel) -> Kernel:

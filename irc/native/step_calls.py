@@ -325,6 +325,13 @@ class StepReader:
         zeros = np.zeros((), _BYTE) if zero is None else zero.place
         return [TableCall(found.call, [a.place, *found.constants, zeros, out])], made
 
+    def _reshape(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
+        """The call of Reshape that copies what lies in another order."""
+        x = operands[0]
+        if x is None:
+            raise Unsupported("there is nothing to copy")
+        return [_copy(x, out)], x.type
+
     def _ordered(self, operands: Sequence[Operand | None]) -> tuple[list[TableCall], list[Operand | None]]:
         """Calls that copy operands to C order, as kernels do, and what they make. Raises `Unsupported`."""
         calls: list[TableCall] = []
@@ -333,11 +340,8 @@ class StepReader:
             if x is None or x.strides is None:
                 made.append(x)
                 continue
-            given, place = _like(x), self._temporary(x.type.nbytes)
-            call = call_for_copy(given, np.empty(given.shape, given.dtype)) or _copy_of_rows(given)
-            if call is None:
-                raise Unsupported("there is no loop that copies so")
-            calls.append(TableCall(call, [x.place, place]))
+            place = self._temporary(x.type.nbytes)
+            calls.append(_copy(x, place))
             made.append(Operand(place, x.type))
         return calls, made
 
@@ -355,6 +359,7 @@ class StepReader:
         "attention": _attention,
         "quantization": _quantize,
         "product of integers": _product_of_integers,
+        "copying": _reshape,
     }
     """What reads a step of an operator of these families."""
 
@@ -395,6 +400,15 @@ def _like(x: Operand) -> Array:
     """An array of its type that lies as ``x`` does, of which nothing may be read."""
     dtype, shape = x.type
     return np.empty(shape, dtype) if x.strides is None else as_strided(np.empty(1, dtype), shape, x.strides)
+
+
+def _copy(x: Operand, to: int | Temporary) -> TableCall:
+    """The call that copies ``x`` to C order."""
+    given = _like(x)
+    call = call_for_copy(given, np.empty(given.shape, given.dtype)) or _copy_of_rows(given)
+    if call is None:
+        raise Unsupported("there is no loop that copies so")
+    return TableCall(call, [x.place, to])
 
 
 def _copy_of_rows(x: Array) -> Call | None:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from irc.alias.classes import ESCAPED
 from irc.ir.constants import constant_tensor
@@ -38,7 +39,7 @@ from irc.ir.types import TensorType
 from irc.ops import record
 from irc.ops.axes import CONCAT, joined
 from irc.ops.pointwise import overwritable
-from irc.runtime.array_memory import ArrayType, aligned
+from irc.runtime.array_memory import ArrayType, aligned, c_strides
 from irc.runtime.execution import Observer
 from irc.runtime.values import is_array
 
@@ -265,6 +266,11 @@ class _LastUses:
         self._last[first] = max(self._last[each] for each in (first, *others))
 
 
+RESHAPE, TRANSPOSE = "onnx::Reshape", "onnx::Transpose"
+
+_Placeable = tuple[int, "Node", "Value"]
+"""A turn, what runs then, and a result that may have a place."""
+
 PEAK = 17 / 16
 """How large the arena may be with operands in the places of Concats, compared to one without."""
 
@@ -338,8 +344,13 @@ class Planner:
             forms: of all values that may get a place.
             donated: positions of inputs whose memory may be taken.
         """
-        concats = [node for _, node, _ in self._placeable if node.kind == CONCAT]
-        plain = self._buffers(forms, donated, ())
+        placeable = [each for each in self._placeable if each[1].kind != RESHAPE or self._copies(each[1], forms)]
+        concats = [node for _, node, _ in placeable if node.kind == CONCAT]
+
+        def buffers(joining: Container[Node]) -> tuple[dict[Value, _Buffer], list[Value]]:
+            return self._buffers(placeable, forms, donated, joining)
+
+        plain = buffers(())
         if not concats:
             return _pack(*plain, self._turns)
         most = PEAK * _peak(plain[0])
@@ -347,26 +358,30 @@ class Planner:
         def joining(rest: list[Node], known: set[Node]) -> set[Node]:
             """``known``, and those of ``rest`` whose operands may have their places in the result's as well."""
             both = {*known, *rest}
-            if _peak(self._buffers(forms, donated, both)[0]) <= most:
+            if _peak(buffers(both)[0]) <= most:
                 return both
             half = len(rest) // 2
             return joining(rest[half:], joining(rest[:half], known)) if half > len(concats) // TRIALS else known
 
-        found = _pack(*self._buffers(forms, donated, joining(concats, set())), self._turns)
+        found = _pack(*buffers(joining(concats, set())), self._turns)
         if found.nbytes <= most:
             return found
         copying = _pack(*plain, self._turns)
         return found if found.nbytes <= PEAK * copying.nbytes else copying
 
     def _buffers(
-        self, forms: Mapping[Value, ArrayType], donated: Collection[int], joining: Container[Node]
+        self,
+        placeable: Iterable[_Placeable],
+        forms: Mapping[Value, ArrayType],
+        donated: Collection[int],
+        joining: Container[Node],
     ) -> tuple[dict[Value, _Buffer], list[Value]]:
         """Buffers by value, and the values that overwrite operands, if the Concats ``joining`` copy nothing."""
         made = {value: _Buffer(forms[value], value, 0, self._last[self._storage.of(value)]) for value in self._params}
         over: list[Value] = []
         held = self._donated(forms, donated)  # what is in a buffer
         last = _LastUses(self._last)
-        for turn, node, value in self._placeable:
+        for turn, node, value in placeable:
             form = forms.get(value)
             if form is None:
                 continue
@@ -390,6 +405,26 @@ class Planner:
                 buffer.whole.start = min(buffer.whole.start, buffer.start)
                 buffer.whole.end = max(buffer.whole.end, buffer.end)
         return made, over
+
+    def _copies(self, node: Node, forms: Mapping[Value, ArrayType]) -> bool:
+        """Whether the Reshape ``node`` gives no view of what a Transpose makes of an operand in C order."""
+        mover = self._resolved(node.inputs[0]).node
+        if mover is None or mover.kind != TRANSPOSE:
+            return False
+        before, made = forms.get(self._resolved(mover.inputs[0])), forms.get(node.output)
+        if before is None or made is None:
+            return False
+        dtype, shape = before
+        moved = as_strided(np.empty(1, dtype), shape, c_strides(shape, dtype.itemsize)).transpose(
+            mover.attributes.get("perm")
+        )
+        try:
+            moved.reshape(made.shape, copy=False)
+        except ValueError:
+            return True
+        except TypeError:  # NumPy 2.0 cannot say
+            return False
+        return False
 
     def _parts(self, node: Node, form: ArrayType, made: Mapping[Value, _Buffer]) -> list[_Buffer]:
         """The buffers of a Concat's operands, in order, if they can be parts of the result's; else none.

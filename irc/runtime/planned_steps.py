@@ -195,7 +195,7 @@ class FastSteps(PlannedSteps):
             step = partial(put, slots=outs, values=[known[value] for value in node.outputs])
             step(frame)
             return step
-        if not node.kind.startswith("onnx::") or record(node.kind).movement not in MOVING:
+        if not node.kind.startswith("onnx::") or record(node.kind).movement not in MOVING or self._is_placed(each):
             return None
         are_there = all(frame[s] is not None or is_none(v) for s, v in zip(ins, node.inputs))
         if not are_there or [s for s in ins if self._is_inside(s)] != [ins[0]]:

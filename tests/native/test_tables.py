@@ -109,6 +109,45 @@ def test_threads_at_once() -> None:
                 np.testing.assert_array_equal(found["v200"], value)
 
 
+RESHAPED = """
+graph(%x : KIND(6, 5, 7), %w : KIND(6, 5, 7)):
+  %apart : Long(4) = prim::Constant[value=tensor([2, 3, 5, 7])]()
+  %whole : Long(3) = prim::Constant[value=tensor([6, 5, 7])]()
+  %a : KIND(6, 5, 7) = onnx::Add(%x, %w)
+  %b : KIND(2, 3, 5, 7) = onnx::Reshape(%a, %apart)
+  %c : KIND(AXES) = onnx::Transpose[perm=[PERM]](%b)
+  %d : KIND(6, 5, 7) = onnx::Reshape(%c, %whole)
+  %e : KIND(6, 5, 7) = onnx::Mul(%d, %w)
+  %f : KIND(6, 5, 7) = onnx::Sub(%e, %USED)
+  %g : KIND(12, 5, 7) = onnx::Concat[axis=0](%d, %f)
+  %h : KIND(12, 5, 7) = onnx::Neg(%g)
+  return (%h)
+"""
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("Float", "f4"), ("Double", "f8"), ("Int", "i4")])
+@pytest.mark.parametrize(("perm", "axes"), [("1, 0, 2, 3", "3, 2, 5, 7"), ("0, 3, 1, 2", "2, 7, 3, 5")])
+@pytest.mark.parametrize("used", ["w", "a", "d"])
+def test_a_reshape_that_copies(used: str, perm: str, axes: str, name: str, dtype: str) -> None:
+    text = RESHAPED.replace("KIND", name).replace("PERM", perm).replace("AXES", axes).replace("USED", used)
+    feeds = [{each: (9 * f32(6, 5, 7)).astype(dtype) for each in "xw"} for _ in range(4)]
+    assert same_runs(text, *feeds).counters.compiled == 1
+
+
+def test_a_reshape_that_copies_only_in_some_runs() -> None:
+    text = """
+graph(%x : Float(*, *), %s : Long(1)):
+  %a : Float(*, *) = onnx::Relu(%x)
+  %t : Float(*, *) = onnx::Transpose[perm=[1, 0]](%a)
+  %b : Float(*) = onnx::Reshape(%t, %s)
+  %c : Float(*) = onnx::Neg(%b)
+  %d : Float(*) = onnx::Add(%c, %b)
+  return (%d)
+"""
+    shapes = [(3, 4), (3, 4), (3, 4), (1, 4), (1, 4), (1, 4), (3, 4), (5, 1), (5, 1)]
+    same_runs(text, *[{"x": f32(*shape), "s": np.array([-1])} for shape in shapes])
+
+
 PRODUCTS = """
 graph(%x : Float(ROWS, 24), %w : Float(24, 40), %b : Float(40), %u : Float(24, 40)):
   %t : Float(40, 24) = onnx::Transpose[perm=[1, 0]](%u)

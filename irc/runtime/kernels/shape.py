@@ -27,6 +27,7 @@ from irc.runtime.kernels.support import (
     broadcast_shape,
     c_order,
     check_size,
+    copied_to,
     fresh,
     ints,
     reshaped,
@@ -83,7 +84,7 @@ def reshape_to_input(node: Node) -> Kernel:
     allowzero = bool(node.attributes.get("allowzero", 0))
     last: tuple[Any, list[int]] = (None, [])
 
-    def run(x: Array, target: Array) -> Array:
+    def run(x: Array, target: Array, out: Array | None = None) -> Array:
         nonlocal last
         told = (x.shape, target.dtype, target.tobytes())
         known, sizes = last  # both at once: threads that run one model share them
@@ -91,7 +92,13 @@ def reshape_to_input(node: Node) -> Kernel:
             sizes = _sizes(x.shape, ints(target), allowzero)
             last = told, sizes
         try:
-            return reshaped(x, sizes)
+            if out is None:
+                return reshaped(x, sizes)
+            if out.flags.c_contiguous:
+                copied_to(out.reshape(x.shape), x)
+            else:
+                np.copyto(out, x.reshape(sizes))
+            return out
         except ValueError:
             raise _unfit(x, ints(target)) from None
 

@@ -193,10 +193,14 @@ def in_c_order(x: Array) -> Array:
     """``x``, or a copy in C order if it does not lie so."""
     if x.flags.c_contiguous:
         return x
-    made = np.empty(check_size(x.shape, x.dtype), x.dtype)
-    if not CURRENT.scope.loops.copy(x, made):
-        np.copyto(made, x)
-    return made
+    return copied_to(np.empty(check_size(x.shape, x.dtype), x.dtype), x)
+
+
+def copied_to(out: Array, x: Array) -> Array:
+    """``out``, in C order, with the elements of ``x``, of its shape."""
+    if not CURRENT.scope.loops.copy(x, out):
+        np.copyto(out, x)
+    return out
 
 
 def reshaped(x: Array, shape: Sequence[int]) -> Array:
