@@ -41,18 +41,21 @@ class Graph:
         self.nodes.append(helper.make_node(kind, inputs, names, **attributes))
         return names
 
-    def model(self, shape: tuple[int, ...], result: str) -> tuple[onnx.ModelProto, dict[str, Array]]:
-        """The model from ``x`` of that shape to ``result``, and an input."""
+    def model(
+        self, shape: tuple[int, ...], *results: str, **others: tuple[int, ...]
+    ) -> tuple[onnx.ModelProto, dict[str, Array]]:
+        """The model from ``x`` of that shape, and ``others``, to ``results``, and inputs."""
+        shapes = {"x": shape, **others}
         graph = helper.make_graph(
             self.nodes,
             "quantized",
-            [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-            [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()],
+            [helper.make_tensor_value_info(result, TensorProto.FLOAT, None) for result in results],
             self.constants,
         )
         imports = [helper.make_opsetid("", 17), helper.make_opsetid(CONTRIB, 1)]
-        x = self.rng.standard_normal(shape).astype(np.float32)
-        return helper.make_model(graph, opset_imports=imports, ir_version=9), {"x": x}
+        feeds = {name: self.rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+        return helper.make_model(graph, opset_imports=imports, ir_version=9), feeds
 
     def small(self, *shape: int) -> str:
         """Weights of 8 bits."""
@@ -125,6 +128,50 @@ def four_bits(rows: int, inputs: int, outputs: int, block: int = 32) -> tuple[on
     return graph.model((rows, inputs), y)
 
 
+def decoder(layers: int, size: int, heads: int, past: int, source: int) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    """A token of a decoder as T5's: dynamically quantized products around attention of caches and of an encoder."""
+    graph, inputs, caches = Graph(), {"bias": (1, heads, 1, past + 1)}, list[str]()
+
+    def one(kind: str, *inputs: str, **attributes: Any) -> str:
+        return graph.node(kind, *inputs, **attributes)[0]
+
+    def quantized(x: str) -> list[str]:
+        """The codes of a normalised row, their scale and zero point."""
+        mean = one("ReduceMean", one("Pow", x, graph.constant(np.float32(2))), axes=[-1])
+        root = one("Sqrt", one("Add", mean, graph.constant(np.float32(1e-6))))
+        row = one("Mul", graph.constant(np.ones(size, np.float32)), one("Div", x, root))
+        return graph.node("DynamicQuantizeLinear", row, outputs=3)
+
+    def product(given: list[str], before: int, after: int) -> str:
+        codes, scale, zero = given
+        sums = one("MatMulInteger", codes, graph.small(before, after), zero, graph.constant(np.int8(0)))
+        factor = one("Mul", scale, graph.constant(np.float32(2e-4)))
+        return one("Mul", one("Cast", sums, to=TensorProto.FLOAT), factor)
+
+    def split(x: str) -> str:
+        return one("Transpose", one("Reshape", x, graph.constant([1, -1, heads, size // heads])), perm=[0, 2, 1, 3])
+
+    def attended(query: str, key: str, value: str, *bias: str) -> str:
+        scores = one("MatMul", query, one("Transpose", key, perm=[0, 1, 3, 2]))
+        rows = one("MatMul", one("Softmax", one("Add", scores, *bias) if bias else scores, axis=-1), value)
+        together = one("Reshape", one("Transpose", rows, perm=[0, 2, 1, 3]), graph.constant([1, 1, size]))
+        return product(graph.node("DynamicQuantizeLinear", together, outputs=3), size, size)
+
+    x = "x"
+    for layer in range(layers):
+        own, others = ([f"{name}.{layer}" for name in names] for names in (("k", "v"), ("encoded.k", "encoded.v")))
+        inputs.update(dict.fromkeys(own, (1, heads, past, size // heads)))
+        inputs.update(dict.fromkeys(others, (1, heads, source, size // heads)))
+        row = quantized(x)
+        extended = [one("Concat", name, split(product(row, size, size)), axis=2) for name in own]
+        caches += extended
+        x = one("Add", x, attended(split(product(row, size, size)), *extended, "bias"))
+        x = one("Add", x, attended(split(product(quantized(x), size, size)), *others))
+        hidden = one("Relu", product(quantized(x), size, 4 * size))
+        x = one("Add", x, product(graph.node("DynamicQuantizeLinear", hidden, outputs=3), 4 * size, size))
+    return graph.model((1, 1, size), x, *caches, **inputs)
+
+
 class Case(NamedTuple):
     """A model.
 
@@ -146,6 +193,7 @@ CASES: dict[str, Case] = {
     "4 products of 1 x 512, 8 bits": Case(lambda: products(1, 512), apart=1.0),
     "DynamicQuantizeLSTM, 40 steps, 256": Case(lambda: recurrent(40, 256, 256), apart=0.05),
     "DynamicQuantizeLSTM, 80 steps, 768": Case(lambda: recurrent(80, 768, 768), apart=0.05),
+    "T5 decoder of 8 bits, a token, 6 x 512": Case(lambda: decoder(6, 512, 8, 64, 32), apart=0.1),
     "MatMulNBits 1 x 2048 x 2048": Case(lambda: four_bits(1, 2048, 2048)),
     "MatMulNBits 16 x 1024 x 1024": Case(lambda: four_bits(16, 1024, 1024)),
     "MatMulNBits 128 x 1024 x 1024": Case(lambda: four_bits(128, 1024, 1024)),
