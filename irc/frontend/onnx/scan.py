@@ -79,7 +79,7 @@ def value_descriptions(proto: Any, where: Place) -> dict[str, dict[str, str]]:
             add(tensor.name, said_of(tensor, where))
     for info in _value_infos(proto):
         said = said_of(info, where) if info.doc_string or info.metadata_props else {}
-        said.update(_denotations(info.type, where))
+        said |= {key: text(part.denotation, where) for key, part in denoted(info.type) if part.denotation}
         add(info.name, said)
     annotations = getattr(proto, "quantization_annotation", ())
     names = set(_names(proto)) if annotations else set[str]()
@@ -105,17 +105,14 @@ def _value_infos(proto: Any) -> Iterator[Any]:
         yield from (value for value in values if not isinstance(value, str))  # functions only name theirs
 
 
-def _denotations(proto: TypeProto, where: Place) -> Iterator[tuple[str, str]]:
-    """The denotations in a type, by their keys as metadata."""
+def denoted(proto: TypeProto) -> Iterator[tuple[str, Any]]:
+    """The parts of a type that may have a denotation, each with the key of that as metadata."""
     key = DENOTATION
     while True:
-        if proto.denotation:
-            yield key, text(proto.denotation, where)
+        yield key, proto
         kind = proto.WhichOneof("value")
         if kind == "tensor_type":
-            for axis, dim in enumerate(proto.tensor_type.shape.dim):
-                if dim.denotation:
-                    yield f"{key}.{axis}", text(dim.denotation, where)
+            yield from ((f"{key}.{axis}", dim) for axis, dim in enumerate(proto.tensor_type.shape.dim))
         if kind not in ("sequence_type", "optional_type"):
             return
         proto, key = getattr(proto, kind).elem_type, f"{key}.element"

@@ -9,9 +9,10 @@ from itertools import chain, repeat
 from typing import Any, cast
 
 from google.protobuf.message import DecodeError
-from onnx import FunctionProto, GraphProto, NodeProto, TypeProto, ValueInfoProto
+from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
 
 from irc.errors import Error
+from irc.frontend.onnx.scan import denoted
 from irc.frontend.onnx.types import contradiction, settle, to_proto
 from irc.frontend.onnx_export.operators import identity_since, schema
 from irc.frontend.onnx_export.tensors import GRAPH, TENSOR, Weights, add_attribute, fill, write_attribute
@@ -21,7 +22,6 @@ from irc.ir.declarations import completed, declared_type
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
 from irc.ir.metadata import (
     DECLARED_TYPE,
-    DENOTATION,
     DOC_STRING,
     GRAPH_NAME,
     NOT_PROPERTIES,
@@ -268,24 +268,9 @@ def describe_value(proto: ValueInfoProto, metadata: Mapping[str, str]) -> None:
     if not metadata:
         return
     describe(proto, metadata)
-    for key, denotation in metadata.items():
-        part = _part(proto.type, key[len(DENOTATION) :]) if key.startswith(DENOTATION) else None
-        if part is not None:
-            part.denotation = denotation
-
-
-def _part(proto: TypeProto, path: str) -> Any:
-    """The part of a type at ``path``: the type itself, an element's, a dimension; None if there is none."""
-    part: Any = proto
-    for step in path.split(".")[1:]:
-        kind = part.WhichOneof("value")  # of a dimension: a number or a name
-        if kind in ("sequence_type", "optional_type") and step == "element":
-            part = getattr(part, kind).elem_type
-        elif kind == "tensor_type" and step.isdecimal() and int(step) < len(part.tensor_type.shape.dim):
-            part = part.tensor_type.shape.dim[int(step)]
-        else:
-            return None
-    return part
+    for key, part in denoted(proto.type):
+        if key in metadata:
+            part.denotation = metadata[key]
 
 
 # What irc's own attributes of opaque nodes say.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from irc.errors import Error
+from irc.errors import Error, error_text
 from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH
@@ -21,7 +21,7 @@ from irc.ir.schema import schema_lookup
 from irc.ir.tensor import Tensor
 from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_attributes, content_fault, type_fault
-from irc.ir.verify.diagnostics import malformed, node_error
+from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.operator_rules import check_form
 from irc.ir.verify.type_relation import accepts
 
@@ -148,10 +148,8 @@ def _checked(graph: Graph, operators: bool) -> list[tuple[Node, Graph]]:
     except Error:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        fault = malformed(graph)
-        if fault is None:
-            raise
-        raise fault from error
+        message = f"a part of it is of a class that is none of the IR's: {error_text(error)}"
+        raise Error("IRC210", message, f"graph {graph.name}") from error
 
 
 @dataclass(slots=True)
@@ -246,7 +244,7 @@ class _GraphCheck:
         self._inputs(node)
         self._check_types(node.outputs)
         if not (isinstance(node.name, str) and isinstance(node.scope, str) and isinstance(node.attributes, dict)):  # type: ignore[reportUnnecessaryIsInstance]  # passes are not typed
-            raise malformed(self._graph) or node_error("IRC210", "the node is malformed", node)
+            raise node_error("IRC210", "its name and scope must be strings, and its attributes a dict", node)
         version = node.version
         if version is not None and (version.__class__ is not int or version.bit_length() > 63):
             raise node_error("IRC215", "the version of a node is an integer of 64 bits, or None", node)

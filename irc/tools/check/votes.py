@@ -132,16 +132,7 @@ def _iteration(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) ->
     return _inner(proto, node, "body", dict(zip(names, first)), values, False)
 
 
-def _slice(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> Inner | None:
-    if any(a.name not in ("body", "num_scan_inputs") for a in node.attribute):
-        return None  # along other axes, or backwards
-    carried = len(node.input) - _attribute(node, "num_scan_inputs").i
-    passed = [values[name] if i < carried else values[name][0] for i, name in enumerate(node.input)]
-    names = (info.name for info in _attribute(node, "body").g.input)
-    return _inner(proto, node, "body", dict(zip(names, passed)), values, False)
-
-
-_RUNS = {"If": _branch, "Loop": _iteration, "Scan": _slice}
+_RUNS = {"If": _branch, "Loop": _iteration}
 
 
 def _inner(
