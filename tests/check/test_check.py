@@ -257,12 +257,12 @@ def test_other_small_integers_are_not_quantized_numbers() -> None:
         check_model(irc.compile(masked(3)), masked(2))
 
 
-def test_every_oracle_goes_on_from_what_it_is_given() -> None:
+def test_every_oracle_tells_values_on_the_way() -> None:
     x = np.zeros((2, 3), np.float32)
     asked = list(oracles(chain()))
     for oracle in asked:
-        found = oracle.run({"x": x}, ["v1", "v2", "y"], {"v1": x + 5, "v2": x + 7})
-        assert [found[name][0, 0] for name in ("v1", "v2", "y")] == [1, 6, 8]
+        found = oracle.run({"x": x}, ["v1", "v2", "y"])
+        assert [found[name][0, 0] for name in ("v1", "v2", "y")] == [1, 2, 3]
     assert [oracle.name for oracle in asked] == ["ONNX Runtime", "onnx.reference", "irc without passes"]
 
 

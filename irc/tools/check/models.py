@@ -24,7 +24,7 @@ from irc.passes.instruments import PassEnds
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.tools.check import peers
-from irc.tools.check.oracles import Feeds, Oracle, Oracles, Tolerance, difference, unoptimised, values_of
+from irc.tools.check.oracles import Feeds, Oracle, Oracles, Tolerance, difference, values_of
 from irc.tools.check.votes import PEERS, Vote, votes
 from irc.tools.random_inputs.draw import Style, given_sizes
 from irc.tools.random_inputs.fitting import MOST_WORK, Fitting, Made, make_or_explain
@@ -337,12 +337,13 @@ class _Verdict:
 
     def _of_passes(self) -> tuple[float, str]:
         """The largest difference to irc without passes, and which value is wrong; "" if none is."""
-        plain, ours = unoptimised(self.source), self.run.results
-        known = set(plain.values)
+        plain, ours = load_module(self.source)[0].main, self.run.results
+        known = {value.name for node in plain.nodes for value in node.outputs}
         shared = [value for value in comparable(self.graph) if value.name in known]
         names = [value.name for value in shared]
-        kept = values_of(self.graph, self.run.feeds, list(dict.fromkeys((*names, *ours))))
-        expected = plain.run(self.run.feeds, list(dict.fromkeys((*names, *ours))), {n: kept[n] for n in names})
+        wanted = list(dict.fromkeys((*names, *ours)))
+        kept = values_of(self.graph, self.run.feeds, wanted)
+        expected = values_of(plain, self.run.feeds, wanted, {n: kept[n] for n in names})
         strict, worst = self.tolerance.strict(), 0.0
         for value in shared:
             allowed = _QUANTISED if _is_quantised(value) else strict

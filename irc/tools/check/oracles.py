@@ -41,13 +41,12 @@ class Oracle:
     Attributes:
         name: what to call it.
         values: names that `run` may be asked for: values of the top level, intermediate ones included.
-        run: the values of these names; the second argument has values by name that the readers of some values get
-            instead of what the model computes. Raises `Unable`, or `Error` if it is irc itself.
+        run: the values of these names. Raises `Unable`, or `Error` if it is irc itself.
     """
 
     name: str
     values: Collection[str]
-    run: Callable[[Feeds, Sequence[str], Feeds], dict[str, Any]]
+    run: Callable[[Feeds, Sequence[str]], dict[str, Any]]
 
 
 def oracles(source: Any) -> Iterator[Oracle]:
@@ -89,7 +88,7 @@ class Oracles:
         """The best oracle that can run the model on ``feeds``, and the values called ``names`` there."""
         for oracle in self._all():
             try:
-                found = oracle.run(feeds, names, {})
+                found = oracle.run(feeds, names)
             except Unable as refusal:
                 self.unable.setdefault(oracle.name, str(refusal))
                 continue
@@ -137,36 +136,24 @@ def _values(proto: ModelProto) -> Collection[str]:
 
 def oracle_of(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Oracle:
     """The oracle called ``name`` that computes a model by another runtime."""
-    ready: dict[tuple[tuple[str, ...], ...], peers.Runner] = {}
+    ready: dict[tuple[str, ...], peers.Runner] = {}
 
-    def run(feeds: Feeds, names: Sequence[str], instead: Feeds) -> dict[str, Any]:
-        key = (tuple(names), tuple(instead))
+    def run(feeds: Feeds, names: Sequence[str]) -> dict[str, Any]:
+        key = tuple(names)
         if key not in ready:
             ready.clear()  # each has the weights
-            ready[key] = peer(_changed(proto, names, instead), folder)
-        made = [_made(name) if name in instead else name for name in names]
-        return dict(zip(names, ready[key]({**feeds, **instead}, made), strict=True))
+            ready[key] = peer(_returning(proto, names), folder)
+        return dict(zip(names, ready[key](dict(feeds), names), strict=True))
 
     return Oracle(name, _values(proto), run)
 
 
-def _changed(proto: ModelProto, names: Sequence[str], instead: Feeds) -> ModelProto:
-    """A copy of ``proto`` that also returns the values ``names`` and takes those of ``instead``."""
+def _returning(proto: ModelProto, names: Sequence[str]) -> ModelProto:
+    """A copy of ``proto`` that also returns the values ``names``."""
     copy = deepcopy(proto)
-    graph = copy.graph
-    for node in graph.node if instead else ():
-        node.output[:] = [_made(name) if name in instead else name for name in node.output]
-    for name, array in instead.items():
-        graph.input.append(onnx.helper.make_tensor_value_info(name, DType.from_numpy(array.dtype).onnx, array.shape))
-    present = {output.name for output in graph.output}
-    wanted = (_made(name) if name in instead else name for name in names)
-    graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted if name not in present)
+    present = {output.name for output in copy.graph.output}
+    copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in present)
     return copy
-
-
-def _made(name: str) -> str:
-    """The name of the value that the model itself computes where readers are given another."""
-    return f"{name}, as it is made"
 
 
 # How far two results may be apart, and how far they are.

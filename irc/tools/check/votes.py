@@ -310,7 +310,7 @@ class _Ballot:
         for start in range(0, len(nodes), AT_ONCE):
             chunk = nodes[start : start + AT_ONCE]
             names = dict.fromkeys(name for node in chunk for name in (*reads(node), *node.output) if name in known)
-            values = {**feeds, **ours.run(feeds, list(names), {})}
+            values = {**feeds, **ours.run(feeds, list(names))}
             for node, theirs in self.each(chunk, values):
                 if theirs is None:
                     alone.append(Vote(self.oracle, next(filter(None, node.output)), _label(node), float("inf")))
@@ -324,10 +324,10 @@ class _Ballot:
         if not names:
             return []
         try:
-            theirs = oracle_of(self.oracle, PEERS[self.oracle], self.proto, self.folder).run(feeds, names, {})
+            theirs = oracle_of(self.oracle, PEERS[self.oracle], self.proto, self.folder).run(feeds, names)
         except Unable:
             return list(alone)
-        values = ours.run(feeds, names, {})
+        values = ours.run(feeds, names)
         return [v for v in alone if not difference(values[v.value], theirs[v.value], self.tolerance.strict())[1]]
 
     def each(self, nodes: Sequence[NodeProto], values: Values) -> Iterator[tuple[NodeProto, dict[str, Any] | None]]:
@@ -396,7 +396,7 @@ class _Ballot:
         try:
             found = dict(zip(outputs, PEERS[self.oracle](model, self.folder)(feeds, outputs)))
             differing = replace(self, proto=model, depth=self.depth - 1).votes(feeds)
-            ours = unoptimised(model).run(feeds, outputs, {})
+            ours = unoptimised(model).run(feeds, outputs)
         except (Unable, Error):
             return outer
         if differing:
@@ -457,9 +457,9 @@ def _is_sensitive(proto: ModelProto, node: NodeProto, values: Values, error: flo
     feeds, rng, farthest = _fed(alone, values), np.random.default_rng(0), 0.0
     try:
         plain = unoptimised(alone)
-        before = plain.run(feeds, names, {})
+        before = plain.run(feeds, names)
         for _ in range(_NUDGES):
-            after = plain.run({name: _nudged(rng, value) for name, value in feeds.items()}, names, {})
+            after = plain.run({name: _nudged(rng, value) for name, value in feeds.items()}, names)
             farthest = max(farthest, *(difference(after[n], before[n], Tolerance())[0] for n in names))
     except Error:
         return False
