@@ -113,6 +113,19 @@ def test_reshapes_of_any_view(shape, data):
     np.testing.assert_array_equal(run_kernel("Squeeze", [wide, np.array(axes, np.int64)], {}, 13)[0], x)
 
 
+@pytest.mark.parametrize(
+    ("op", "now", "name", "numbers"),
+    [
+        *[("Reshape", 14, "shape", sizes) for sizes in ([6, 4], [-1], [0, -1], [4, 3, 2], [1, 24, 1], [0, 0, 2, -1])],
+        *[("Pad", 13, "paddings", pads) for pads in ([1, 0, 2, 0, 3, 1], [0, 0, 0, 0, 0, 1], [-1, 1, 0, 0, 1, -1])],
+    ],
+)
+def test_numbers_that_version_1_has_as_attributes(op, now, name, numbers):
+    """ONNX Runtime begins with version 7."""
+    (expected,) = run_kernel(op, [ramp(2, 3, 4), ints(*numbers)], {}, now)
+    np.testing.assert_array_equal(run_kernel(op, [ramp(2, 3, 4)], {name: numbers}, 1)[0], expected)
+
+
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_depth_to_space_undoes_space_to_depth(mode):
     x = ramp(2, 12, 4, 6)
