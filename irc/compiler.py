@@ -106,13 +106,7 @@ def compile(
         report.count_costs = partial(_count_both, outline, module.main)
         clock.lap("report")
         tell("lowering")
-        try:
-            compiled = CompiledModel(module, report, options, backend, is_verified=True, analyses=analyses)
-        except Error as error:
-            located = provided("check").since_pass(error, model, manager)
-            if located is None:
-                raise
-            raise located from error
+        compiled = CompiledModel(module, report, options, backend, is_verified=True, analyses=analyses)
         clock.lap("lower")
         report.inputs, report.outputs = (
             [f"{a.name}: {a.type}" for a in each] for each in (compiled.inputs, compiled.outputs)

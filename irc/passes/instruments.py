@@ -97,7 +97,8 @@ class VerifyEach(PassEnds):
 
     def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
         super().start(pipeline, graphs, ctx)
-        self.verify_given(graphs if self._module is None else [self._module])
+        for target in graphs if self._module is None else [self._module]:
+            self.verify(target, "before the first pass")
 
     def after(self, p: Pass, graph: Graph, ctx: PassContext, changed: bool) -> None:
         if self.watches(p):
@@ -110,11 +111,6 @@ class VerifyEach(PassEnds):
     def watches(self, p: Pass) -> bool:
         """Whether to verify after ``p``."""
         return True
-
-    def verify_given(self, targets: Sequence[Graph | Module]) -> None:
-        """Verify what the pipeline is given."""
-        for target in targets:
-            self.verify(target, "before the first pass")
 
     def verify(self, target: Graph | Module, moment: str) -> None:
         """Verify ``target``; an error begins with the ``moment``."""

@@ -6,14 +6,12 @@ hide, as the fuser does that puts nodes in order. Passes of irc's own are verifi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from irc.alias import Analyses
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.passes.base import Pass, PassContext
 from irc.passes.faults import is_ours, with_note
-from irc.passes.instruments import VerifyEach, alias_fault
+from irc.passes.instruments import PassEnds, VerifyEach, alias_fault
 from irc.passes.manager import PassManager, PassReport
 from irc.passes.registry import Pipeline
 from irc.passes.shapes.agreement import contradiction
@@ -57,12 +55,9 @@ class _VerifyOthers(VerifyEach):
         return not is_ours(p)
 
     def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
-        """Keep the analyses."""
-        super().start(pipeline, graphs, ctx)
+        """Keep the analyses; verify nothing, as what the pipeline is given has been verified."""
+        PassEnds.start(self, pipeline, graphs, ctx)
         self._ctx, self.analyses = ctx, ctx.analyses
-
-    def verify_given(self, targets: Sequence[Graph | Module]) -> None:
-        """Verify nothing: what the pipeline is given has been verified."""
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         """Look at types before a pass that may spoil them."""

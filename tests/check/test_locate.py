@@ -11,7 +11,7 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Graph, Module, Tensor, parse_module
+from irc.ir import Graph, Tensor, parse_module
 from irc.passes import Pass, PassContext, PassManager, Repeat, print_pass
 from irc.tools.check import Tolerance
 from irc.tools.check.models import Wanted, blame, first_wrong
@@ -167,31 +167,6 @@ def test_a_pipeline_that_does_not_run_again_is_told() -> None:
     wanted = Wanted({}, {}, Tolerance())
     said = blame(wanted, parse_module(TEXT), PassManager([custom(action)]))
     assert "is not known, as compiling it again fails: IRC399: " in said
-
-
-def norm(name: str) -> Module:
-    return parse_module(f"""
-graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = onnx::Neg(%x)
-  %y : Float(2, 3) = ai.onnx.ml::Normalizer[norm="{name}"](%a)
-  return (%y)
-""")
-
-
-@pytest.mark.parametrize("then", ["", "default"])
-def test_what_cannot_be_lowered_since_a_pass_names_it(then: str) -> None:
-    def action(graph: Graph, ctx: PassContext) -> bool:
-        node = graph.value("y").node
-        assert node is not None
-        node.attributes["norm"] = "L3"
-        return True
-
-    with pytest.raises(Error) as caught:
-        irc.compile(norm("MAX"), ["cse", custom(action), *filter(None, [then])])
-    assert caught.value.code == "IRC320" and caught.value.message.endswith("(since pass custom)")
-    with pytest.raises(Error) as caught:
-        irc.compile(norm("L3"), ["cse", custom(lambda graph, ctx: False)])
-    assert caught.value.code == "IRC320" and "pass" not in caught.value.message
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 64])

@@ -19,7 +19,6 @@ from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import TensorType
 from irc.ops import Effects, effects_of
 from irc.passes import Pass, PassManager
-from irc.passes.faults import with_note
 from irc.passes.instruments import PassEnds
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
@@ -475,29 +474,6 @@ def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
     except Error as error:
         return f"the pass that made it so is not known, as compiling it again fails: {error}"
     return f"it is right before pass {names[at - 1]}, and wrong after it"
-
-
-def since_pass(error: Error, source: Any, manager: PassManager) -> Error | None:
-    """The ``error`` of lowering the result of ``manager``, with the pass since which it is raised.
-
-    None if the model cannot be lowered without passes either.
-    """
-    try:
-        names, states = _states(source, manager)
-        if not _is_lowered(states[0]) or _is_lowered(states[-1]):
-            return None
-        at = first_wrong(len(names), lambda count: not _is_lowered(states[count]))
-    except Error:
-        return None
-    return Error(error.code, with_note(error.message, f"since pass {names[at - 1]}"), error.where)
-
-
-def _is_lowered(module: Module) -> bool:
-    try:
-        CompiledModel(module.copy())
-    except Error:
-        return False
-    return True
 
 
 def first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
