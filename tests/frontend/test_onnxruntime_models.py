@@ -120,6 +120,41 @@ def test_thresholded_relu_before_its_time(tmp_path: Path) -> None:
     gives(model(nodes, {"x": X}, opsets=(("", 9),)), {"x": X}, tmp_path, y=np.where(X > 0.5, X, 0).astype(np.float32))
 
 
+@pytest.mark.parametrize("opset", [7, 9])
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "x", "y"),
+    [
+        ("Affine", {"alpha": 2.0, "beta": -1.0}, X, 2 * X - 1),
+        ("Affine", {}, X, X),
+        ("Crop", {"border": [1, 2, 0, 1]}, IMAGE, IMAGE[:, :, 2:4, 1:]),
+        ("Crop", {"border": [1, 2, 3, 3], "scale": [2, 3]}, IMAGE, IMAGE[:, :, 2:4, 1:4]),
+        ("ImageScaler", {"bias": [1.0, 2.0, -3.0]}, IMAGE, IMAGE + np.reshape([1, 2, -3], (3, 1, 1))),
+        ("ImageScaler", {"bias": [0.0, 2.0, 1.0], "scale": 0.5}, IMAGE, IMAGE / 2 + np.reshape([0, 2, 1], (3, 1, 1))),
+        ("ParametricSoftplus", {"alpha": 2.0, "beta": 0.5}, X, 2 * np.log1p(np.exp(X / 2))),
+        ("ScaledTanh", {"alpha": 2.0, "beta": 0.5}, X, 2 * np.tanh(X / 2)),
+    ],
+)
+def test_experimental_operators(
+    opset: int, op_type: str, attributes: dict[str, Any], x: np.ndarray, y: np.ndarray, tmp_path: Path
+) -> None:
+    for dtype in (np.float32, np.float64):
+        feeds = {"x": x.astype(dtype)}
+        proto = model([helper.make_node(op_type, ["x"], ["y"], **attributes)], feeds, opsets=(("", opset),))
+        gives(proto, feeds, tmp_path, y=y.astype(dtype))
+
+
+def test_experimental_operators_that_lack_something() -> None:
+    for op_type, attributes, words in (
+        ("Crop", {}, "needs attribute 'border'"),
+        ("Crop", {"border": [1, 2]}, "'border' are four sizes"),
+        ("Crop", {"border": [1, 2, -1, 0]}, "'border' are four sizes"),
+        ("ImageScaler", {}, "needs attribute 'bias'"),
+        ("ScaledTanh", {"alpha": 1.0}, "needs attribute 'beta'"),
+    ):
+        node = helper.make_node(op_type, ["x"], ["y"], **attributes)
+        refused("IRC127", model([node], {"x": IMAGE}, opsets=(("", 9),)), words)
+
+
 @pytest.mark.parametrize("op_type", ["BiasGelu", "FusedMatMul", "QuickGelu"])
 def test_the_domain_of_onnxruntime_need_not_be_imported(op_type: str, tmp_path: Path) -> None:
     b = np.linspace(-1, 1, 4, dtype=np.float32)

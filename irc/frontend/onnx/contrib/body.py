@@ -99,6 +99,12 @@ class Body:
         self.nodes.append(helper.make_node(operator, inputs, [name], domain=domain, **attributes))
         return name
 
+    def slice(self, x: str, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int]) -> str:
+        """Append a Slice at constant places, in the form that the opset has; its output."""
+        if self.opset < 10:
+            return self("Slice", x, starts=starts, ends=ends, axes=axes)
+        return self("Slice", x, starts, ends, axes)
+
     def choose(self, condition: str, *branches: Callable[[], Sequence[str]]) -> list[str]:
         """Append an If on a boolean scalar, each of ``branches`` appending one branch; return its outputs."""
         graphs: list[GraphProto] = []
@@ -208,10 +214,7 @@ def _shape(b: Body, count: int, operands: Sequence[Operand], attributes: dict[st
     (whole,) = b.as_it_is(count, "Shape", operands, {})
     if not attributes:
         return [whole]
-    start, end = [attributes.get("start", 0)], [attributes.get("end", FAR)]
-    if b.opset < 10:
-        return [b("Slice", whole, starts=start, ends=end, axes=[0])]
-    return [b("Slice", whole, start, end, [0])]
+    return [b.slice(whole, [attributes.get("start", 0)], [attributes.get("end", FAR)], [0])]
 
 
 def _split(b: Body, count: int, operands: Sequence[Operand], attributes: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from irc.frontend.onnx.contrib.attention import COMMON, of_one
-from irc.frontend.onnx.contrib.body import Body, TooOldError, operator
+from irc.frontend.onnx.contrib.body import FAR, Body, TooOldError, operator
 from irc.ir.types import DType
 
 _SKIP_OUTPUTS = "output, mean?, inv_std_var?, input_skip_bias_sum?"
@@ -176,6 +176,47 @@ def _embed(b: Body) -> tuple[str, ...]:
     zeros = b("Expand", b.integers(0, np.int32), rows)
     ends = b("ReduceSum", "mask", [1], keepdims=0) if b.has("mask") else zeros
     return made, ends, total
+
+
+# Operators that ONNX had as experimental ones and dropped; ONNX Runtime still has them, in ``ai.onnx``.
+
+
+@operator("Affine(X) -> Y", "float alpha = 1, float beta = 0", 7, "")
+def _affine(b: Body) -> str:
+    x, summand = _scaled(b, "X", "alpha"), b.attributes["beta"]
+    return b("Identity", x) if summand == 0 else b("Add", x, b.number(summand, "X"))
+
+
+def _scaled(b: Body, x: str, attribute: str) -> str:
+    """``x`` times an attribute."""
+    factor = b.attributes[attribute]
+    return x if factor == 1 else b("Mul", x, b.number(factor, "X"))
+
+
+@operator("ParametricSoftplus(X) -> Y", "float alpha, float beta", 7, "")
+def _parametric_softplus(b: Body) -> str:
+    return _scaled(b, b("Softplus", _scaled(b, "X", "beta")), "alpha")
+
+
+@operator("ScaledTanh(X) -> Y", "float alpha, float beta", 7, "")
+def _scaled_tanh(b: Body) -> str:
+    return _scaled(b, b("Tanh", _scaled(b, "X", "beta")), "alpha")
+
+
+@operator("ImageScaler(X) -> Y", "floats bias, float scale = 1", 7, "")
+def _image_scaler(b: Body) -> str:
+    column = b.constant(np.array(b.attributes["bias"], np.float32).reshape(-1, 1, 1))
+    return b("Add", _scaled(b, "X", "scale"), b.cast(column, "X"))
+
+
+@operator("Crop(X) -> Y", "ints border, ints scale =", 1, "")
+def _crop(b: Body) -> str:
+    border, size = b.attributes["border"], b.attributes["scale"]
+    if len(border) != 4 or min(border) < 0 or (size and (len(size) != 2 or min(size) < 0)):
+        b.wrong("'border' are four sizes (left, top, right, bottom), and 'scale' two, if any (height, width)")
+    left, top, right, bottom = border
+    ends = [top + size[0], left + size[1]] if size else [-bottom or FAR, -right or FAR]
+    return b.slice("X", [top, left], ends, [2, 3])
 
 
 # Products with quantized weights, and lookups of a few of them.
