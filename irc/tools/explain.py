@@ -6,7 +6,7 @@ is linear in the size of the graph:
 - The passes `in-place` and `growable` run on copies of the graph, whose fusion groups are dissolved: what they leave
   is what runs leave, as these decide by the same rules. A copy with all inputs donated tells what donation changes.
 - Outputs, inputs that a run writes, reshaped views, and Concats are looked at one by one.
-- What is alive at the memory peak is listed.
+- The memory peak is computed again after some moves of operators, of which one that lowers it is a remedy.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,18 +33,20 @@ from irc.ops.axes import APPEND, joined
 from irc.ops.record import REARRANGING
 from irc.passes import Growable, InPlace
 from irc.passes.base import PassContext, name_of
-from irc.passes.in_place import OTHER_FORM
-from irc.runtime.report import memory_peak, value_bytes
+from irc.passes.in_place import OTHER_FORM, LastUses
+from irc.runtime.report import Peak, memory_peak, value_bytes
 from irc.support.formatting import amount, count
 from irc.support.remarks import (
     COPIED,
     MOST_REMARKS,
     PEAK,
     Remark,
+    Remedy,
     add_pass,
     donate,
     fix_sizes,
     leave_out,
+    move_before,
     return_too,
 )
 
@@ -264,10 +267,46 @@ class _Look:
         named = ", ".join(f"%{value.name} ({amount(size)})" for value, size in largest[:_MOST_NAMED])
         more = f" and {count(len(largest) - _MOST_NAMED, 'other')}" if len(largest) > _MOST_NAMED else ""
         text = f"{amount(found.bytes)} are in use: {named}{more}"
-        yield Remark("memory", describe(found.node), text, PEAK, largest[0][0].name)
+        moved = self._lower_peak(found, [value for value, _ in largest])
+        blocker, remedy = moved if moved is not None else (largest[0][0].name, None)
+        yield Remark("memory", describe(found.node), text, PEAK, blocker, [], remedy)
+
+    def _lower_peak(self, found: Peak, alive: Sequence[Value]) -> tuple[str, Remedy] | None:
+        """A value that need not be live at the peak, and the operator to move; None if there is none."""
+        tries = 0
+        uses = LastUses()
+        for value in alive:
+            if value in found.node.inputs or value in found.node.outputs:
+                continue
+            users = [user for user in value.iter_users() if user.block is found.node.block]
+            after = sorted({user for user in users if found.node.is_before(user)}, key=attrgetter("order"))
+            if not after or any(user.is_return for user in after) or len(after) > _MOST_MOVED:
+                continue
+            moves = [([name_of(user) for user in after], name_of(found.node))]
+            if value.node is not None and len(after) == len(users) and not uses.may_be_used_after(value, after[-1]):
+                moves.append(([name_of(value.node)], name_of(after[0])))
+            for names, point in moves:
+                tries += 1
+                if tries > _MOST_TRIED:
+                    return None
+                if self._peak_after(names, point, found.bytes):
+                    return value.name, move_before(names, point)
+        return None
+
+    def _peak_after(self, names: Sequence[str], point: str, peak: int) -> bool:
+        """Whether the peak is below ``peak`` once the nodes of these results stand before that of ``point``."""
+        copy = copy_graph(self._graph, self._graph.weights)
+        db = _analyzed(copy, copy.module, tuple(self._donated))
+        nodes = {name_of(node): node for node in copy.nodes}
+        if not all(db.move_before(nodes[name], nodes[point]) for name in names):
+            return False
+        lowered = memory_peak(copy, db)
+        return lowered is not None and lowered.bytes < peak
 
 
 _MOST_NAMED = 5
+_MOST_MOVED = 8
+_MOST_TRIED = 6
 
 _RESHAPING = ("onnx::Reshape", "onnx::Flatten")
 

@@ -304,6 +304,16 @@ CASES = {
   return (%c)""".replace("return (%c)", "%d : Float(4, 4) = onnx::Relu(%c)\n  return (%d)"),
         NOT_FUSED, "%b", "c", "", "fuse",
     ),
+    "peak: an operator could run earlier": Case(
+        """graph(%x : Float(64, 64)):
+  %a : Float(64, 64) = onnx::Softmax(%x)
+  %b : Float(64, 64) = onnx::MatMul(%x, %x)
+  %c : Float(64, 64) = onnx::MatMul(%b, %x)
+  %s : Float() = onnx::ReduceSum[keepdims=0](%a)
+  %y : Float(64, 64) = onnx::Add(%c, %s)
+  return (%y)""",
+        PEAK, "", "a", "move-before", "none",
+    ),
     "peak: sizes are not known": Case(
         """graph(%x : Float(n, 64)):
   %a : Float(n, 64) = onnx::Softmax(%x)
