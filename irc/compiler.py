@@ -76,7 +76,7 @@ def compile(
 
     Raises:
         Error: IRC1xx if the model cannot be imported, IRC2xx if it, or the graph that passes made of it, breaks a
-            rule of the IR (the message names a pass that is not irc's own), IRC3xx if a pass or lowering cannot go on.
+            rule of the IR (the message names the pass), IRC3xx if a pass or lowering cannot go on.
         TypeError: if the pipeline or an instrument is something else.
     """
     tell = progress or _say_nothing
@@ -96,7 +96,7 @@ def compile(
         report.before.bytes = sum(os.path.getsize(path) for path in module.sources if path) or None
         outline = _outline(module)
         tell("optimising")
-        passed, analyses = run_verified(manager, module)
+        passed, analyses = run_verified(manager, module, lambda: load_module(model)[0])
         module.metadata |= {"irc.version": __version__, "irc.pipeline": report.pipeline}
         if _infer_rows(module):
             analyses.drop()  # they are not told of types

@@ -192,7 +192,7 @@ def run_opt(given: argparse.Namespace) -> int:
     if given.output is not None:
         spare_sources(module.sources, [given.output])
     options.check_operators(module, given.strict, given.model.path)
-    report, _ = run_verified(manager, module)
+    report, _ = run_verified(manager, module, given.model.module)
     text = str(module).rstrip("\n") + "\n"
     if given.output is not None:
         with replacing(given.output) as file:

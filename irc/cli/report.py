@@ -94,7 +94,7 @@ def _model(
         if given.profile:
             raise
         module = given.model.module()  # it is verified: what is wrong with the file is an error again
-        report, _ = run_verified(PassManager(passes, [recorder]), module)
+        report, _ = run_verified(PassManager(passes, [recorder]), module, given.model.module)
         say(f"note: it is shown, but cannot be run: {error.message}")
         return module.main, recorder, report
     model.report.name = given.model.path

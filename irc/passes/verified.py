@@ -1,43 +1,47 @@
-"""Running a pipeline whose result is verified, and what passes of other packages leave.
+"""Running a pipeline whose result is verified, and finding the pass that broke a rule of the IR.
 
 The graph is verified at the end, and after each pass that is not irc's own: what such a pass breaks, a later one might
-hide, as the fuser does that puts nodes in order. Passes of irc's own are verified one by one by ``verify-each`` only.
+hide, as the fuser does that puts nodes in order. If anything fails, the pipeline runs once more, on the model as it
+was, and is verified after each pass: only a failure costs more.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from irc.alias import Analyses
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.passes.base import Pass, PassContext
-from irc.passes.faults import is_ours, with_note
-from irc.passes.instruments import PassEnds, VerifyEach, alias_fault
+from irc.passes.faults import is_ours
+from irc.passes.instruments import OptimisationLimit, PassEnds, VerifyEach, alias_fault
 from irc.passes.manager import PassManager, PassReport
 from irc.passes.registry import Pipeline
 from irc.passes.shapes.agreement import contradiction
 
 
-def run_verified(manager: PassManager, module: Module) -> tuple[PassReport, Analyses]:
+def run_verified(manager: PassManager, module: Module, again: Callable[[], Module]) -> tuple[PassReport, Analyses]:
     """Run ``manager`` on ``module`` in place, and verify the module.
 
     Args:
         manager: the pipeline.
         module: what keeps the rules of the IR.
+        again: makes another module, equal to ``module`` as it is given.
 
     Returns:
         The report of the run, and the alias analyses that the passes have kept right.
 
     Raises:
-        Error: IRC2xx if a pass breaks a rule of the IR; the message names the pass if it is another package's. Others
-            as of `PassManager.run`.
+        Error: IRC2xx if a pass breaks a rule of the IR; the message names the pass. Others as of `PassManager.run`.
     """
     others = _VerifyOthers()
-    report = manager.watched_by([others, *manager.instruments]).run(module)
     try:
+        report = manager.watched_by([others, *manager.instruments]).run(module)
         module.verify()
-    except Error as error:
-        message = with_note(error.message, "after the last pass; --verify-each names the pass")
-        raise Error(error.code, message, error.where) from error
+    except Error:  # a pass may have failed because an earlier one broke a rule
+        limits = [each for each in manager.instruments if isinstance(each, OptimisationLimit)]
+        manager.watched_by([_VerifyOthers(), VerifyEach(), *limits]).run(again())
+        raise
     # An instrument of somebody else may have changed a graph since the last pass relied on its analysis.
     if not all(map(is_ours, manager.instruments)):
         others.analyses.drop()
