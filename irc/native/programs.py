@@ -644,6 +644,8 @@ def overwritable(program: Program, plan: Schedule) -> list[tuple[int, int]]:
     for number, each in enumerate(plan.passes):
         last.update((x.index, number) for x in each.order if isinstance(x, Operand) and id(x) not in each.loaded)
         written.update((i, number) for i in each.results)
+    if len(program.results) == 1 and not written:  # it does not vary along rows, and is written last
+        return [(0, leaf) for leaf in range(len(program.leaves))]
     return [(i, leaf) for i, at in written.items() for leaf, read in last.items() if read <= at]
 
 

@@ -64,6 +64,7 @@ def test_an_operand_that_is_given_twice() -> None:
     ("name", "dtype", "shape", "operators"),
     [
         ("Double", "f8", (3, 5), "Add Mul Sub Div"),
+        ("Float", "f4", (), "Add Mul Sub Div"),
         ("Int", "i4", (7,), "Add Mul Sub Max"),
         ("Byte", "u1", (33,), "Add Mul Sub Min"),
         ("Half", "f2", (9,), "Add Mul Sub Add"),
@@ -72,7 +73,7 @@ def test_an_operand_that_is_given_twice() -> None:
 )
 def test_element_types(name: str, dtype: str, shape: tuple[int, ...], operators: str) -> None:
     kind = f"{name}({', '.join(map(str, shape))})"
-    feeds = [{"v0": (9 * f32(*shape)).astype(dtype), "w": (9 * f32(*shape)).astype(dtype)} for _ in range(4)]
+    feeds = [{each: np.asarray(9 * f32(*shape), dtype) for each in ("v0", "w")} for _ in range(4)]
     assert same_runs(chain(operators, kind), *feeds).counters.compiled == 1
 
 
