@@ -83,7 +83,7 @@ def few(dtype: np.dtype[Any]) -> Array:
     """Some of `special`, to be met in pairs."""
     found = special(dtype)
     if dtype.itemsize == 2 and dtype.kind not in "iu":
-        return found[np.random.default_rng(1).permutation(len(found))[:400]]
+        return found[np.random.default_rng(1).permutation(len(found))[:250]]
     return found if dtype.kind in "biu" else found[np.r_[0:60, len(found) // 2 : len(found) // 2 + 60]]
 
 

@@ -155,6 +155,7 @@ def pairs(opset: int = 18, dtype: type = np.float32, **changes: Any) -> onnx.Mod
     return made_of(nodes, constants, {"x": 6, "other": 6}, dtype, opset)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("opset", [10, 13, 18])
 @pytest.mark.parametrize("changes", [{}, {"axis": -1, "column": -1, "concat": -1}, {"odd": (-5, 6), "even": (-6, 5)}])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])

@@ -20,7 +20,7 @@ from tests.fuzz.models.run import Process, differ, examine, fuzz, known_differen
 from tests.fuzz.models.seeds import SEEDS, serialized
 from tests.fuzz.models.worker import Answer, make_feeds
 
-EACH, PARTS, SEED = 125, 4, 22
+EACH, PARTS, SEED = 84, 6, 22
 
 
 @pytest.mark.parametrize("part", slow_if(range(PARTS), range(1, PARTS)))
