@@ -69,8 +69,7 @@ Of what no case asks, irc and ONNX Runtime are known to differ in this:
   the votes of the first for votes of the second if that has none.
 - Products of unsigned bytes with signed ones (MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv, QGemm,
   DynamicQuantizeMatMul, MatMulIntegerToFloat, QAttention): irc adds them exactly. On processors without VNNI, ONNX
-  Runtime adds them in pairs with 16 bits, which saturate; so `--check` makes the signed ones unsigned there, and their
-  zero points, which changes no product, and which ONNX Runtime adds exactly everywhere.
+  Runtime adds them in pairs with 16 bits, which saturate; so `--check` does not ask it there.
 - Clip from version 11 on without a bound: irc keeps an infinity there, as onnx.reference does. ONNX Runtime makes it
   the largest number, as the specification says and irc does from version 6 to 10.
 - Concat of operands whose other sizes differ: both take those of size 0 along the axis, such as the dummy of shape
