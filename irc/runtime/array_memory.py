@@ -68,6 +68,11 @@ class ArrayType(NamedTuple):
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
+    @staticmethod
+    def of(array: Array) -> ArrayType:
+        """The type of ``array``."""
+        return ArrayType(array.dtype, array.shape)
+
     @property
     def nbytes(self) -> int:
         """The bytes of all elements."""

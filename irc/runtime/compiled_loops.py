@@ -23,7 +23,6 @@ import numpy as np
 from irc.alias import analyze
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.clone import ValueMap, clone_node
-from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT, GROUP, ONNX_LOOP, PRIM_LOOP
 from irc.ir.region_flow import carried
 from irc.ir.tensor import Array
@@ -35,7 +34,7 @@ from irc.runtime.execution import Code, Frame, Run, Step, put
 from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.lowering import Bound, Lowering
-from irc.runtime.memory_plan import FormRecorder, Planner, own_groups
+from irc.runtime.memory_plan import FormRecorder, Planner, form_of, own_groups
 from irc.runtime.plan import SPECIAL, Plan
 from irc.runtime.planned_steps import FastSteps, frame_over
 from irc.runtime.storage import Storage
@@ -77,7 +76,7 @@ def compiled_loop(node: Node, plan: Plan, known: FormRecorder) -> Iterate | None
     storage = Storage(analyze(copy.graph, noalias=copy.graph.inputs))
     if storage.written:
         return None
-    given = {value: form for value in slot_of if (form := _form_of(value, found)) is not None}
+    given = {value: form for value in slot_of if (form := form_of(value, found)) is not None}
     recorded = FormRecorder()
     recorded.forms = copy.of({**found, **given, **forms})
     recorded.strides, recorded.few = copy.of(known.strides), copy.of(known.few)
@@ -148,13 +147,6 @@ def _copied(block: Block, captured: Sequence[Value], bound: Bound) -> _Copy:
     return copy
 
 
-def _form_of(value: Value, forms: Forms) -> ArrayType | None:
-    """The form of a value outside of the loop; None if it is not known, or no tensor of numbers."""
-    tensor = constant_tensor(value)
-    form = forms.get(value) if tensor is None else ArrayType(tensor.dtype.numpy, tensor.shape)
-    return None if form is None or form.dtype.hasobject else form
-
-
 def _forms_of_params(node: Node, forms: Forms) -> dict[Value, ArrayType]:
     """The forms of the parameters of a loop's body; empty if one is unknown or varies."""
     at, (block,) = carried(node), node.blocks
@@ -165,7 +157,7 @@ def _forms_of_params(node: Node, forms: Forms) -> dict[Value, ArrayType]:
             found[param] = ArrayType(np.dtype(kind), (1,) * (rank or 0))
     axes: Sequence[int] = node.attributes.get("scan_input_axes") or [0] * len(node.inputs)
     for i, (param, value) in enumerate(zip(block.params[at.param :], node.inputs[at.input :])):
-        form = _form_of(value, forms)
+        form = form_of(value, forms)
         if form is None:
             return {}
         if i >= at.many:
@@ -245,9 +237,9 @@ class _Iterations:
         self._captured = captured
         first = len(counts.params) - len(captured)
         self._places = counts.params[first:]
-        self._given = [_type_of(frame[s]) for s in moves.params]
-        self._taken = [_type_of(frame[s]) for s, _ in moves.taken]
-        self._rows = [_type_of(frame[s]) for s, _ in moves.given]
+        self._given = [ArrayType.of(frame[s]) for s in moves.params]
+        self._taken = [ArrayType.of(frame[s]) for s, _ in moves.taken]
+        self._rows = [ArrayType.of(frame[s]) for s, _ in moves.given]
 
     def __call__(
         self,
@@ -257,7 +249,7 @@ class _Iterations:
         most: int | None,
         stacks: Sequence[Stack],
     ) -> list[Any] | None:
-        if not all(is_array(x) and _type_of(x) == form for x, form in zip(values, self._given, strict=True)):
+        if not all(is_array(x) and ArrayType.of(x) == form for x, form in zip(values, self._given, strict=True)):
             return None
         if [ArrayType(x.dtype, x.shape[1:]) for x in sequences] != self._taken:
             return None
@@ -297,7 +289,3 @@ class _Iterations:
                 run.breaks = Counter(run.breaks) + Counter({why: made * n for why, n in counts.breaks.items()})
             goes_on = condition is None or own[condition].item()
         return True
-
-
-def _type_of(x: Array) -> ArrayType:
-    return ArrayType(x.dtype, x.shape)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from threading import RLock
-from typing import Any, cast
+from typing import Any
 
 from irc.ops.sizes import STRING_BYTES, object_bytes
 from irc.runtime.array_memory import is_alone
-from irc.runtime.values import Array, arrays_once, owner
+from irc.runtime.values import Array, arrays_once, containers, owner
 
 
 class ArrayBytes:
@@ -98,16 +98,13 @@ class ObjectBytes:
 
     def count(self, values: Iterable[Any]) -> None:
         """Count ``values`` and what they hold; known objects are counted again at their present size."""
-        pending, seen = [values], set[int]()
-        while pending:
-            for value in pending.pop():
-                if not isinstance(value, (str, list, tuple, dict)):
-                    continue
-                found: Any = cast("Any", value)
-                self.resize(found)
-                if not isinstance(found, str) and id(found) not in seen:
-                    seen.add(id(found))
-                    pending.append(cast("dict[Any, Any]", found).values() if isinstance(found, dict) else found)
+        given = list(values)
+        for container, items in containers(given):
+            if container is not given:
+                self.resize(container)
+            for text in items:
+                if isinstance(text, str):
+                    self.resize(text)
 
     def resize(self, value: Any) -> None:
         """Count a string or container, but not what it holds, by its present size."""

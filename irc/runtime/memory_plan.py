@@ -140,7 +140,7 @@ class FormRecorder(Observer):
         for value, slot in zip(node.outputs, outs):
             array = frame[slot]
             if is_array(array) and not array.dtype.hasobject:
-                form = ArrayType(array.dtype, array.shape)
+                form = ArrayType.of(array)
                 if self.forms.setdefault(value, form) != form:
                     self.forms[value] = form
                     self.varying.add(value)
@@ -463,7 +463,7 @@ class Planner:
         kernels = self._compiled.get(node)
         if kernels is None:
             return node.inputs[: overwritable(node)]
-        types = [_type_of(value, forms) for value in node.inputs]
+        types = [form_of(value, forms) for value in node.inputs]
         return [node.inputs[i] for i in kernels.over(node.outputs.index(result), types)]
 
     def _dying(
@@ -506,10 +506,11 @@ class Planner:
         return value
 
 
-def _type_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None:
-    """The element type and shape of ``value``, which is a constant or has a form; else None."""
+def form_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None:
+    """The form of ``value``, a constant or one of ``forms``; None if it is not known, or no tensor of numbers."""
     tensor = constant_tensor(value)
-    return forms.get(value) or (None if tensor is None else ArrayType(tensor.dtype.numpy, tensor.shape))
+    form = forms.get(value) if tensor is None else ArrayType(tensor.dtype.numpy, tensor.shape)
+    return None if form is None or form.dtype.hasobject else form
 
 
 def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:

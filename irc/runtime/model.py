@@ -29,16 +29,7 @@ from irc.runtime.arena import PlannedRuns, RunKey
 from irc.runtime.arguments import Argument, Path, Sizes, accept, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.boundary import (
-    NOTHING,
-    Arrays,
-    Held,
-    Signature,
-    are_distinct,
-    detach,
-    left_out,
-    read_only_view,
-)
+from irc.runtime.boundary import NOTHING, Arrays, Held, Signature, are_distinct, detach, left_out, read_only_view
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits, check_limits

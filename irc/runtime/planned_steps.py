@@ -226,7 +226,7 @@ class FastSteps(PlannedSteps):
             if is_array(x):
                 strides = None if x.flags.c_contiguous else x.strides
                 constant = x if x is self._constants[slot] else None
-                self._operands[slot] = PlannedOperand(slot, ArrayType(x.dtype, x.shape), strides, constant)
+                self._operands[slot] = PlannedOperand(slot, ArrayType.of(x), strides, constant)
 
     def _with_compiled(self, instructions: Sequence[Instruction]) -> list[Instruction]:
         """``instructions``, of which the backend has compiled consecutive ones, as far as it does."""

@@ -256,19 +256,14 @@ class _Memory:
         found: dict[int | Value, Value] = {}
         new = self._db.sweep(contained=False)
         for value in values:
-            if self._is_known(value):
-                for location in new(value):
-                    for place in self._places(location):
-                        found.setdefault(place, value)
+            locations = members(self._db.location_set(value))
+            if any(map(self._places, locations)):  # it may be somewhere other than in anonymous unknown memory
+                places = [place for location in new(value) for place in self._places(location)]
             else:
-                for location in members(self._db.location_set(value)):
-                    if self._db.describe(location).kind is not Kind.CONSTANT:
-                        found.setdefault(location, value)
+                places = [x for x in locations if self._db.describe(x).kind is not Kind.CONSTANT]
+            for place in places:
+                found.setdefault(place, value)
         return found
-
-    def _is_known(self, value: Value) -> bool:
-        """Whether ``value`` may be somewhere other than in anonymous unknown memory."""
-        return any(self._places(x) for x in members(self._db.location_set(value)))
 
     def _places(self, location: int) -> Sequence[int | Value]:
         """The places that ``location`` stands for when the value is known."""

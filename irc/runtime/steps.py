@@ -42,7 +42,16 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
     """
     operands = operands_in(ins)
     if len(outs) != 1:
-        return _many_results(kernel, operands, outs, dead)
+
+        def several(frame: Frame) -> None:
+            results = kernel(*operands(frame))
+            for s, value in zip(outs, results, strict=True) if outs else ():
+                frame[s] = value
+            for s in dead:
+                frame[s] = None
+
+        return several
+
     (out,) = outs
 
     def step(frame: Frame) -> None:
@@ -114,17 +123,6 @@ def move_step(source: int, target: int) -> Step:
 def drop_step(dead: Slots) -> Step:
     """A step that only empties ``dead``."""
     return partial(put, slots=(), values=(), dead=dead)
-
-
-def _many_results(kernel: Kernel, operands: Callable[[Frame], Sequence[Any]], outs: Slots, dead: Slots) -> Step:
-    def step(frame: Frame) -> None:
-        results = kernel(*operands(frame))
-        for s, value in zip(outs, results, strict=True) if outs else ():
-            frame[s] = value
-        for s in dead:
-            frame[s] = None
-
-    return step
 
 
 MIN_ELEMENTS = 1 << 12

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from irc.ir import Node
 from irc.runtime.bounds import CURRENT, check_bytes, check_work, pace
 from irc.runtime.kernels.numerics import narrowed, product, widened
 from irc.runtime.kernels.registry import PREPARES, Kernel, computes, kernel
-from irc.runtime.kernels.support import Array, c_order, check_size, in_c_order, ints, is_half, scratch, shapes_of
+from irc.runtime.kernels.support import Array, check_size, in_c_order, ints, is_half, scratch, shapes_of
 from irc.runtime.kernels.windows import (
     PACE_ELEMENTS,
     Axes,
@@ -393,18 +393,29 @@ def col2im(
     if min(kernel_sizes) < 1 or min(sizes) < 1:
         raise Error("IRC422", f"an image of shape {sizes} has no blocks of shape {kernel_sizes}")
     padded = [s + pads[i] + pads[i + rank] for i, s in enumerate(sizes)]
-    axes = zip(padded, kernel_sizes, dilations, strides, strict=True)
-    blocks = [(size - (k - 1) * d - 1) // s + 1 for size, k, d, s in axes]
+    sides = zip(padded, kernel_sizes, dilations, strides, strict=True)
+    blocks = [(size - (k - 1) * d - 1) // s + 1 for size, k, d, s in sides]
     taps = math.prod(kernel_sizes)
     if x.ndim != 3 or x.shape[1] % taps or x.shape[2] != math.prod(blocks) or min(blocks) < 1:
         wanted = f"[n, a multiple of {taps}, {math.prod(blocks) if min(blocks) > 0 else 'a number of blocks'}]"
         raise Error("IRC421", f"the input has shape {list(x.shape)}; it must be {wanted}")
-    channels = x.shape[1] // taps
-    sums = np.zeros(check_size([len(x), channels, *padded], x.dtype), x.dtype)
-    columns = x.reshape(len(x), channels, taps, *blocks)
-    for tap, offset in enumerate(np.ndindex(*kernel_sizes)):
-        steps = zip(offset, dilations, strides, blocks, strict=True)
-        at = [slice(o * d, o * d + (n - 1) * s + 1, s) for o, d, s, n in steps]
-        sums[(..., *at)] += columns[:, :, tap]
+    axes = zip(sizes, blocks, kernel_sizes, strides, dilations, pads[:rank], pads[rank:], strict=True)
+    return from_columns(x, tuple([Axis(*axis) for axis in axes]))
+
+
+def taps_of(axes: Axes) -> Iterator[tuple[int, list[slice], list[slice]]]:
+    """For each tap of a kernel: its number, the outputs for which it falls inside the input, and where it reads."""
+    for number, tap in enumerate(np.ndindex(*[a.kernel for a in axes])):
+        pairs = [a.reads(t) for a, t in zip(axes, tap, strict=True)]
+        yield number, [to for to, _ in pairs], [of for _, of in pairs]
         pace()
-    return c_order(sums[(..., *(slice(pads[i], pads[i] + s) for i, s in enumerate(sizes)))])
+
+
+def from_columns(x: Array, axes: Axes) -> Array:
+    """Images (N, C, spatial...) of the columns of their windows, (N, C taps, outputs), added where these overlap."""
+    taps = math.prod([a.kernel for a in axes])
+    columns = x.reshape(len(x), x.shape[1] // taps, taps, *outputs(axes))
+    sums = np.zeros(check_size((*columns.shape[:2], *(a.size for a in axes)), x.dtype), x.dtype)
+    for number, to, of in taps_of(axes):
+        sums[(..., *of)] += columns[(slice(None), slice(None), number, *to)]
+    return sums

@@ -17,18 +17,8 @@ from numpy.random import RandomState
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.runtime.kernels.registry import Kernel, Reader, computes, element_type, kernel
-from irc.runtime.kernels.support import (
-    AnyDType,
-    Array,
-    axis_in,
-    blank,
-    check_size,
-    counting,
-    ints,
-    is_half,
-    scalar,
-)
+from irc.runtime.kernels.registry import Kernel, Reader, always, computes, element_type, kernel
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, blank, check_size, counting, ints, is_half, scalar
 
 Draw = Callable[..., Any]
 
@@ -228,12 +218,8 @@ def dropout(
     return (out, mask) if outputs > 1 else out
 
 
-@computes("onnx::Dropout", since=10)
-def dropout_at_inference(x: Array, *, outputs: int) -> Any:
-    """Dropout before version 12, in inference: the input, whatever ``is_test`` says."""
-    return (x, np.ones(x.shape, bool)) if outputs > 1 else x
-
-
-@computes("onnx::Dropout", since=1)
-def dropout_with_mask_alike(x: Array, *, outputs: int) -> Any:
-    return (x, np.ones(x.shape, x.dtype)) if outputs > 1 else x
+@computes("onnx::Dropout", since=10, mask=always(bool))
+@computes("onnx::Dropout", since=1, mask=always(None))
+def dropout_at_inference(x: Array, *, outputs: int, mask: type | None) -> Any:
+    """Dropout before version 12, in inference: the input, whatever ``is_test`` says; None: the mask is like it."""
+    return (x, np.ones(x.shape, mask or x.dtype)) if outputs > 1 else x

@@ -332,10 +332,15 @@ TRANSFORMS: dict[str, Transform] = {
 
 def post_transform(node: Node) -> str:
     """The node's ``post_transform`` by name; Error for an unknown name."""
-    given: Any = node.attributes.get("post_transform", "NONE")
-    name = list(TRANSFORMS)[given] if isinstance(given, int) and 0 <= given < len(TRANSFORMS) else given
-    if name not in TRANSFORMS:
-        raise Error("IRC320", f"post_transform is {given!r}; it must be one of {', '.join(TRANSFORMS)}")
+    return choice(node, "post_transform", "NONE", tuple(TRANSFORMS))
+
+
+def choice(node: Node, attribute: str, default: str, choices: Sequence[str]) -> str:
+    """Which of ``choices`` an attribute says, by name or by number; Error for an unknown one."""
+    given: Any = node.attributes.get(attribute, default)
+    name: Any = choices[given] if isinstance(given, int) and 0 <= given < len(choices) else given
+    if name not in choices:
+        raise Error("IRC320", f"{attribute} is {given!r}; it must be one of {', '.join(choices)}")
     return name
 
 

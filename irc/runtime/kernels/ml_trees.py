@@ -16,7 +16,7 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Node
 from irc.runtime.bounds import CURRENT, InnerLoops, pace
-from irc.runtime.kernels.ml import TRANSFORMS, class_labels, post_transform
+from irc.runtime.kernels.ml import TRANSFORMS, choice, class_labels, post_transform
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import AnyDType, Array, check_size
 
@@ -273,11 +273,7 @@ def _floats(node: Node, name: str) -> Array:
 
 
 def _aggregate(node: Node) -> str:
-    given: Any = node.attributes.get("aggregate_function", "SUM")
-    name = AGGREGATE[given] if isinstance(given, int) and 0 <= given < len(AGGREGATE) else given
-    if name not in AGGREGATE:
-        raise Error("IRC320", f"aggregate_function is {given!r}; it must be one of {', '.join(AGGREGATE)}")
-    return name
+    return choice(node, "aggregate_function", "SUM", AGGREGATE)
 
 
 def _targets(ids: Array, count: int) -> int:

@@ -8,7 +8,7 @@ on. Small floats are reduced in float32; functions that leave the integers
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,10 @@ Reduction = Callable[[Array, Axes, bool], Any]
 
 
 def _max(x: Array, axes: Axes, keep: bool) -> Any:
-    return extreme_reduce(np.maximum, x, axes, keep, _extreme(x.dtype, -1))
+    return extreme_reduce(np.maximum, x, axes, keep, extreme(x.dtype, -1))
 
 
-def _extreme(dtype: AnyDType, sign: int) -> Any:
+def extreme(dtype: AnyDType, sign: int) -> Any:
     """The largest (``sign`` 1) or smallest value of ``dtype``: what reducing no values yields."""
     if dtype.kind == "b":
         return sign > 0
@@ -40,10 +40,10 @@ def _mean(x: Array, axes: Axes, keep: bool) -> Any:
     return add_reduce(x, axes, keep) / x.dtype.type(math.prod(x.shape[a] for a in axes))
 
 
-def _log_sum_exp(x: Array, axes: Axes, keep: bool) -> Any:
+def log_sum_exp(x: Array, axes: Axes, keep: bool) -> Any:
     """The largest element is taken out of the exponents, which then cannot overflow."""
-    largest = np.asarray(_max(x, axes, True))
-    largest = np.where(np.isfinite(largest), largest, 0).astype(x.dtype)
+    largest = extreme_reduce(np.maximum, x.real, axes, True, -np.inf)
+    largest = np.where(np.isfinite(largest), largest, 0)
     total = np.log(add_reduce(np.exp(x - largest), axes, True)) + largest
     return total if keep else np.squeeze(total, axes)
 
@@ -52,13 +52,13 @@ REDUCTIONS: dict[str, tuple[Reduction, bool]] = {
     "ReduceSum": (add_reduce, False),
     "ReduceMean": (_mean, True),
     "ReduceMax": (_max, False),
-    "ReduceMin": (lambda x, axes, keep: extreme_reduce(np.minimum, x, axes, keep, _extreme(x.dtype, 1)), False),
+    "ReduceMin": (lambda x, axes, keep: extreme_reduce(np.minimum, x, axes, keep, extreme(x.dtype, 1)), False),
     "ReduceProd": (lambda x, axes, keep: np.multiply.reduce(x, axes, dtype=x.dtype, keepdims=keep), False),
     "ReduceL1": (lambda x, axes, keep: add_reduce(np.absolute(x), axes, keep), False),
     "ReduceL2": (lambda x, axes, keep: np.sqrt(add_reduce(np.square(x), axes, keep)), True),
     "ReduceSumSquare": (lambda x, axes, keep: add_reduce(np.square(x), axes, keep), False),
     "ReduceLogSum": (lambda x, axes, keep: np.log(add_reduce(x, axes, keep)), True),
-    "ReduceLogSumExp": (_log_sum_exp, True),
+    "ReduceLogSumExp": (log_sum_exp, True),
 }
 """Operator: its function, and whether that leaves the integers."""
 
@@ -75,19 +75,18 @@ def reduce(x: Array, axes: Axes, keep: bool, function: Reduction, real: bool) ->
 
 
 def _register(name: str, function: Reduction, real: bool) -> None:
-    @computes(f"onnx::{name}", since=1)
-    def axes_as_attribute(x: Array, *, axes: list[int] | None = None, keepdims: bool = True) -> Array:  # pyright: ignore[reportUnusedFunction]  registered
-        return reduce(x, axes_in(axes, x.ndim) if axes else tuple(range(x.ndim)), keepdims, function, real)
-
-    @computes(f"onnx::{name}", since=13 if name == "ReduceSum" else 18)
-    def axes_as_input(  # pyright: ignore[reportUnusedFunction]  registered
-        x: Array, axes: Array | None = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False
+    @computes(f"onnx::{name}")
+    def run(  # pyright: ignore[reportUnusedFunction]  registered
+        x: Array,
+        given: Array | None = None,
+        *,
+        axes: Sequence[int] = (),
+        keepdims: bool = True,
+        noop_with_empty_axes: bool = False,
     ) -> Array:
-        if axes is not None and axes.size:
-            reduced = axes_in(ints(axes), x.ndim)
-        else:
-            reduced = () if noop_with_empty_axes else tuple(range(x.ndim))
-        return reduce(x, reduced, keepdims, function, real)
+        over = axes if given is None else ints(given)
+        every = () if noop_with_empty_axes else tuple(range(x.ndim))
+        return reduce(x, axes_in(over, x.ndim) if over else every, keepdims, function, real)
 
 
 for _name, (_function, _real) in REDUCTIONS.items():

@@ -365,14 +365,10 @@ def upsample_1(x: Array, *, mode: str, height_scale: float = 1.0, width_scale: f
 
 
 @computes("onnx::Upsample", since=7, mode=_MODE)
-def upsample_7(x: Array, *, mode: str, scales: Sequence[float] = ()) -> Array:
-    return Resampler(mode).resize(x, _by_scales(x, scales))
-
-
-@computes("onnx::Upsample", since=9, mode=_MODE)
 @computes("onnx::Resize", since=10, mode=_MODE)
-def resize_10(x: Array, scales: Array, *, mode: str) -> Array:
-    return Resampler(mode).resize(x, _by_scales(x, vector(scales)))
+def resize_by_scales(x: Array, given: Array | None = None, *, mode: str, scales: Sequence[float] = ()) -> Array:
+    """The scales are an attribute before version 9, an input since."""
+    return Resampler(mode).resize(x, _by_scales(x, scales if given is None else vector(given)))
 
 
 _CHOICES = (

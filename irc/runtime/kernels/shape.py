@@ -16,7 +16,7 @@ from irc.ir import Node
 from irc.ir.limits import MAX_RANK
 from irc.ops.shape_rules import bounds
 from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.registry import Kernel, Reader, at_least, computes, kernel, one_of
+from irc.runtime.kernels.registry import Kernel, Reader, always, at_least, attribute, computes, kernel, one_of
 from irc.runtime.kernels.support import (
     WORTH_COPYING,
     Array,
@@ -148,14 +148,10 @@ def squeeze_as_told(x: Array, given: Array | None = None, *, axes: list[int] | N
     return squeeze(x, axes if given is None else ints(given))
 
 
-@computes("onnx::Unsqueeze", since=13)
-def unsqueeze_by_input(x: Array, axes: Array) -> Array:
-    return unsqueeze(x, ints(axes))
-
-
-@computes("onnx::Unsqueeze", since=1)
-def unsqueeze_by_attribute(x: Array, *, axes: list[int]) -> Array:
-    return unsqueeze(x, axes)
+@computes("onnx::Unsqueeze", since=13, axes=always(None))
+@computes("onnx::Unsqueeze")
+def unsqueeze_as_told(x: Array, given: Array | None = None, *, axes: list[int]) -> Array:
+    return unsqueeze(x, axes if given is None else ints(given))
 
 
 def _permutation(node: Node) -> list[int] | None:
@@ -368,13 +364,9 @@ def pad_by_inputs(x: Array, pads: Array, value: Array | None = None, axes: Array
 
 
 @computes("onnx::Pad", since=2, mode=_MODE)
+@computes("onnx::Pad", since=1, mode=_MODE, pads=attribute("paddings"))
 def pad_by_attributes(x: Array, *, mode: str, pads: list[int], value: float = 0.0) -> Array:
     return pad(x, pads, mode, value)
-
-
-@computes("onnx::Pad", since=1, mode=_MODE)
-def pad_1(x: Array, *, mode: str, paddings: list[int], value: float = 0.0) -> Array:
-    return pad(x, paddings, mode, value)
 
 
 def pad(x: Array, pads: Sequence[int], mode: str, value: Any = None, axes: Sequence[int] | None = None) -> Array:

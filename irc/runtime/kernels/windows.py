@@ -62,10 +62,6 @@ class Axis(NamedTuple):
         """The outputs for which ``tap`` falls inside the input, and the input positions it then reads."""
         return pairing(tap * self.dilation - self.begin, self.stride, self.out, self.size)
 
-    def writes(self, tap: int) -> tuple[slice, slice]:
-        """Transposed: the inputs whose ``tap`` falls inside the output, and the output positions they add to."""
-        return pairing(tap * self.dilation - self.begin, self.stride, self.size, self.out)
-
     def inside(self, out: int) -> range:
         """The taps that fall inside the input at output ``out``."""
         before = self.begin - out * self.stride

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial, reduce
@@ -15,10 +14,17 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64
 from irc.runtime.kernels.aten.registering import aten, named, table
 from irc.runtime.kernels.aten.views import sizes_of
-from irc.runtime.kernels.convolution import check_operands, convolve, transpose_convolve, transposed_axes
+from irc.runtime.kernels.convolution import (
+    check_operands,
+    convolve,
+    from_columns,
+    taps_of,
+    transpose_convolve,
+    transposed_axes,
+)
 from irc.runtime.kernels.pool import argmax_windows, count_taps, maxima, means, reduce_windows
 from irc.runtime.kernels.support import Array, check_size, counting, filled, is_half
-from irc.runtime.kernels.windows import Axes, Sizes, Window, pairing
+from irc.runtime.kernels.windows import Axes, Sizes, Window
 from irc.runtime.values import is_sequence
 
 
@@ -138,13 +144,6 @@ def _resolved(sizes: Sizes, kernel: Any, dilation: Any, padding: Any, stride: An
     return extent, window.resolve(sizes)
 
 
-def _taps(extent: Sizes, axes: Axes) -> Any:
-    """For each kernel tap: its number, the outputs that it contributes to, and the positions it reads."""
-    for i, tap in enumerate(itertools.product(*map(range, extent))):
-        pairs = [pairing(t * a.dilation - a.begin, a.stride, a.out, a.size) for t, a in zip(tap, axes, strict=True)]
-        yield i, tuple(to for to, _ in pairs), tuple(of for _, of in pairs)
-
-
 def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     """All windows as columns: (N, C · taps, windows)."""
     if x.ndim == 3:
@@ -154,7 +153,7 @@ def im2col(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
     extent, axes = _resolved(x.shape[2:], kernel_size, dilation, padding, stride)
     n, c = x.shape[:2]
     columns = np.zeros(check_size((n, c, math.prod(extent), *(a.out for a in axes)), x.dtype), x.dtype)
-    for i, to, of in _taps(extent, axes):
+    for i, to, of in taps_of(axes):
         columns[(slice(None), slice(None), i, *to)] = x[(slice(None), slice(None), *of)]
     return columns.reshape(n, c * math.prod(extent), math.prod(a.out for a in axes))
 
@@ -167,12 +166,7 @@ def col2im(x: Array, output_size: Sequence[int], kernel_size: Any, dilation: Any
     taps = math.prod(extent)
     if x.shape[1] % taps or x.shape[2] != math.prod(a.out for a in axes):
         raise Error("IRC421", f"columns of shape {list(x.shape)} do not fit windows of {list(extent)}")
-    n, c = x.shape[0], x.shape[1] // taps
-    columns = x.reshape(n, c, taps, *(a.out for a in axes))
-    image = np.zeros(check_size((n, c, *(a.size for a in axes)), x.dtype), x.dtype)
-    for i, to, of in _taps(extent, axes):
-        image[(slice(None), slice(None), *of)] += columns[(slice(None), slice(None), i, *to)]
-    return image
+    return from_columns(x, axes)
 
 
 def _batched(rank: int, pool: Callable[..., Any], x: Array, *arguments: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.runtime.bounds import check_bytes
+from irc.runtime.kernels import index as onnx_index
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
@@ -25,6 +26,7 @@ from irc.runtime.kernels.aten.element_types import (
 from irc.runtime.kernels.aten.registering import aten, named, table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.numerics import combine_at
+from irc.runtime.kernels.reduce import extreme
 from irc.runtime.kernels.support import Array, axis_in, broadcast_shape, check_size, counting, filled, shapes_of
 from irc.runtime.values import is_array
 
@@ -244,7 +246,7 @@ def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str
     target, index = _vector(x), _vector(index)
     places = along(target, dim, index)
     if not include_self:
-        neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": _least(x), "amin": _most(x)}
+        neutral = {"sum": 0, "mean": 0, "prod": 1, "amax": extreme(x.dtype, -1), "amin": extreme(x.dtype, 1)}
         target[places] = neutral[reduce]
     _scatter_by(combine, target, dim, index, source)
     if reduce == "mean":
@@ -280,16 +282,6 @@ def embedding_renorm_(x: Array, indices: Array, max_norm: float, norm_type: floa
     is_long = lengths > max_norm
     x[rows[is_long]] *= (max_norm / (lengths[is_long, None] + 1e-7)).astype(x.dtype)
     return x
-
-
-def _least(x: Array) -> Any:
-    if x.dtype.kind == "b":
-        return False
-    return np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
-
-
-def _most(x: Array) -> Any:
-    return np.iinfo(x.dtype).max if x.dtype.kind in "iu" else np.inf
 
 
 def _take_flat(x: Array, index: Array) -> Array:
@@ -346,9 +338,7 @@ def _without(x: Array, axis: int) -> tuple[int, ...]:
 
 
 def nonzero(x: Array) -> Array:
-    if not x.ndim:
-        return np.empty((int(bool(x)), 0), np.int64)
-    return np.array(np.nonzero(x), np.int64).T  # in this order in memory, as torch has them
+    return onnx_index.nonzero(x).T  # in this order in memory, as torch has them
 
 
 def embedding(weight: Array, indices: Array, *ignored: Any) -> Array:

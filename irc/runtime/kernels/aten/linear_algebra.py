@@ -31,16 +31,7 @@ from irc.runtime.kernels.aten.views import diagonal
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import bound
-from irc.runtime.kernels.support import (
-    Array,
-    axes_in,
-    axis_in,
-    check_size,
-    common_shape,
-    in_rows,
-    is_half,
-    shapes_of,
-)
+from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, common_shape, in_rows, is_half, shapes_of
 from irc.runtime.values import is_array
 
 

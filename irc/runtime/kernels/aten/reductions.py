@@ -38,6 +38,7 @@ from irc.runtime.kernels.aten.registering import aten, named, table
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
+from irc.runtime.kernels.reduce import log_sum_exp
 from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import (
     AnyDType,
@@ -280,15 +281,9 @@ def dist(x: Array, y: Array, p: Any = 2) -> Array:
 _DIFFERENCE = of_two(np.subtract)
 
 
-def _log_sum_exp(x: Array, axes: Axes) -> Any:
-    double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-    largest = extreme_reduce(np.maximum, double.real, axes, True, -np.inf)
-    largest = np.where(np.isfinite(largest), largest, 0)
-    return np.log(add_reduce(np.exp(double - largest), axes, True)) + largest
-
-
 def logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Array:
-    return reduced(x, dim, keepdim, as_float(x.dtype), _log_sum_exp)
+    double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    return reduced(double, dim, keepdim, as_float(x.dtype), lambda v, axes: log_sum_exp(v, axes, True))
 
 
 # -- running totals ------------------------------------------------------------

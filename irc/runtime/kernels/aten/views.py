@@ -16,15 +16,7 @@ from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
 from irc.runtime.kernels.aten.registering import named, one, table, two
-from irc.runtime.kernels.support import (
-    Array,
-    axes_in,
-    axis_in,
-    check_size,
-    common_shape,
-    is_half,
-    shapes_of,
-)
+from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, common_shape, is_half, shapes_of
 from irc.runtime.values import is_array
 
 
