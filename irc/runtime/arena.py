@@ -88,8 +88,8 @@ class _Planned:
         self.fast = plan.code
         self.once: Sequence[Step] = ()
         self.count = 0
-        places = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
-        self._sources = [(s, place.source) for s, place in places if place.source is not None]
+        places = memory.place_of.items()
+        self._sources = [(plan.slot_of[v], place.source) for v, place in places if place.source is not None]
 
     @cached_property
     def _code(self) -> Code:

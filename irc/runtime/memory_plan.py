@@ -23,7 +23,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -168,59 +168,18 @@ def stated_forms(graph: Graph) -> dict[Value, ArrayType] | None:
     return forms if sum(aligned(form.nbytes) for form in forms.values()) <= MAX_SIZE else None
 
 
-class Place(NamedTuple):
-    """Memory for results.
-
-    Attributes:
-        form: of the arrays in it.
-        offset: where in the arena it begins, in bytes.
-        source: the position of the donated input whose memory it is instead, or None.
-        whole: the index of the place of a Concat's result that it is a part of, or None.
-    """
-
-    form: ArrayType
-    offset: int
-    source: int | None = None
-    whole: int | None = None
-
-
-@dataclass
-class MemoryPlan:
-    """The places of one kind of run.
-
-    Attributes:
-        places: in no special order.
-        spans: the first and the last turn at which each is in use.
-        place_of: for each value that has one, its index.
-        nbytes: the size of the arena.
-        bound: the most bytes in places that are in use at one time; no arena can be smaller.
-        over: the values that are written over an operand, or, of Concats, whose operands are made in their places.
-        turns: when each node of the top block, and each member of its groups, runs.
-        in_use: the bytes of results in places that are in use at each turn, without rounding.
-    """
-
-    places: list[Place]
-    spans: list[tuple[int, int]]
-    place_of: dict[Value, int]
-    nbytes: int
-    bound: int
-    over: frozenset[Value]
-    turns: Mapping[Node, int]
-    in_use: list[int]
-
-
 @dataclass(eq=False, slots=True)
-class _Buffer:
+class Place:
     """Memory for a chain of values, each made in place over the one before.
 
     Attributes:
         form: the form of all of them.
-        latest: the value that is in it.
+        latest: the value that is in it at the end.
         start: the turn of the first.
         end: the last turn in which one is in use.
-        source: as of a `Place`.
-        whole: the buffer of a Concat's result that it is a part of.
-        offset: where in that it begins, in bytes.
+        source: the position of the donated input whose memory it is; None: it is in the arena.
+        whole: the place of a Concat's result that it is a part of, or None.
+        offset: where it begins, in bytes: in the arena, once it has been placed there; before, in ``whole``.
     """
 
     form: ArrayType
@@ -228,13 +187,34 @@ class _Buffer:
     start: int
     end: int
     source: int | None = None
-    whole: _Buffer | None = None
+    whole: Place | None = None
     offset: int = 0
 
     @property
     def size(self) -> int:
-        """The bytes of its place."""
+        """The bytes that it takes in the arena."""
         return aligned(self.form.nbytes)
+
+
+@dataclass
+class MemoryPlan:
+    """The places of one kind of run.
+
+    Attributes:
+        place_of: for each value that has one.
+        nbytes: the size of the arena.
+        bound: the most bytes in places that are in use at one time; no arena can be smaller.
+        over: the values that are written over an operand, or, of Concats, whose operands are made in their places.
+        turns: when each node of the top block, and each member of its groups, runs.
+        in_use: the bytes of results in places that are in use at each turn, without rounding.
+    """
+
+    place_of: dict[Value, Place]
+    nbytes: int
+    bound: int
+    over: frozenset[Value]
+    turns: Mapping[Node, int]
+    in_use: list[int]
 
 
 class _LastUses:
@@ -347,7 +327,7 @@ class Planner:
         placeable = [each for each in self._placeable if each[1].kind != RESHAPE or self._copies(each[1], forms)]
         concats = [node for _, node, _ in placeable if node.kind == CONCAT]
 
-        def buffers(joining: Container[Node]) -> tuple[dict[Value, _Buffer], list[Value]]:
+        def buffers(joining: Container[Node]) -> tuple[dict[Value, Place], list[Value]]:
             return self._buffers(placeable, forms, donated, joining)
 
         plain = buffers(())
@@ -375,9 +355,9 @@ class Planner:
         forms: Mapping[Value, ArrayType],
         donated: Collection[int],
         joining: Container[Node],
-    ) -> tuple[dict[Value, _Buffer], list[Value]]:
+    ) -> tuple[dict[Value, Place], list[Value]]:
         """Buffers by value, and the values that overwrite operands, if the Concats ``joining`` copy nothing."""
-        made = {value: _Buffer(forms[value], value, 0, self._last[self._storage.of(value)]) for value in self._params}
+        made = {value: Place(forms[value], value, 0, self._last[self._storage.of(value)]) for value in self._params}
         over: list[Value] = []
         held = self._donated(forms, donated)  # what is in a buffer
         last = _LastUses(self._last)
@@ -387,7 +367,7 @@ class Planner:
                 continue
             buffer = self._dying(node, self._candidates(node, value, forms), form, turn, held, last)
             if buffer is None:
-                buffer = _Buffer(form, value, turn, turn)
+                buffer = Place(form, value, turn, turn)
                 parts = self._parts(node, form, made) if node in joining else []
                 if parts:
                     last.join(map(self._storage.of, (value, *(part.latest for part in parts))))
@@ -426,7 +406,7 @@ class Planner:
             return False
         return False
 
-    def _parts(self, node: Node, form: ArrayType, made: Mapping[Value, _Buffer]) -> list[_Buffer]:
+    def _parts(self, node: Node, form: ArrayType, made: Mapping[Value, Place]) -> list[Place]:
         """The buffers of a Concat's operands, in order, if they can be parts of the result's; else none.
 
         Each is one run of the result's elements, is no part of something else, and lies in its place, as the result
@@ -452,11 +432,11 @@ class Planner:
         is_placed = node in self._compiled or (node is not None and len(node.outputs) == 1)
         return is_placed and value not in self.known and self._storage.of(value) not in self._changed
 
-    def _donated(self, forms: Mapping[Value, ArrayType], donated: Collection[int]) -> dict[Value, _Buffer]:
+    def _donated(self, forms: Mapping[Value, ArrayType], donated: Collection[int]) -> dict[Value, Place]:
         """The buffers that the inputs at the positions ``donated`` bring."""
         values = {self._inputs[i]: i for i in donated}
         free = [v for v in values if v in forms and self._storage.of(v) not in self._kept]
-        return {value: _Buffer(forms[value], value, 0, 0, values[value]) for value in free}
+        return {value: Place(forms[value], value, 0, 0, values[value]) for value in free}
 
     def _candidates(self, node: Node, result: Value, forms: Mapping[Value, ArrayType]) -> Sequence[Value]:
         """The operands that ``node`` may write ``result`` over, if they have its form."""
@@ -472,9 +452,9 @@ class Planner:
         candidates: Sequence[Value],
         form: ArrayType,
         turn: int,
-        held: Mapping[Value, _Buffer],
+        held: Mapping[Value, Place],
         last: _LastUses,
-    ) -> _Buffer | None:
+    ) -> Place | None:
         """The buffer that ``node`` may overwrite: of the first candidate that it is the last to read."""
         shown = [last.of(c) for v in node.inputs for c in self._storage.shown(v)] if candidates else []
         for value in map(self._resolved, candidates):
@@ -513,10 +493,10 @@ def form_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None:
     return None if form is None or form.dtype.hasobject else form
 
 
-def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
-    """Place the buffers in one arena. Values are in the order in which they are made."""
-    buffers = list(dict.fromkeys(made.values()))
-    own = sorted(_own(buffers), key=lambda b: (-b.size, b.start - b.end))[:MOST]
+def _pack(made: Mapping[Value, Place], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
+    """The plan in which they are placed in one arena. Values are in the order in which they are made."""
+    places = list(dict.fromkeys(made.values()))
+    own = sorted(_own(places), key=lambda b: (-b.size, b.start - b.end))[:MOST]
     bound = max(_in_use(own, [b.size for b in own]))
     offsets, nbytes = _packed(own)
     if nbytes > bound:
@@ -524,18 +504,15 @@ def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[N
         other, other_nbytes = _packed(longest)
         if other_nbytes < nbytes:
             own, offsets, nbytes = longest, other, other_nbytes
-    begins = dict(zip(own, offsets)) | {b: 0 for b in buffers if b.source is not None}
-    for b in reversed(buffers):  # parts after what they are parts of
-        if b.whole in begins:
-            begins[b] = begins[b.whole] + b.offset
-    index = {b: i for i, b in enumerate(begins)}
-    places = [
-        Place(b.form, offset, b.source, None if b.whole is None else index[b.whole]) for b, offset in begins.items()
-    ]
-    place_of = {v: index[b] for v, b in made.items() if b in index}
+    for place, offset in zip(own, offsets):
+        place.offset = offset
+    held = {*own, *(p for p in places if p.source is not None)}
+    for place in reversed(places):  # parts after what they are parts of
+        if place.whole in held:
+            place.offset += place.whole.offset
+            held.add(place)
+    place_of = {v: place for v, place in made.items() if place in held}
     return MemoryPlan(
-        places=places,
-        spans=[(b.start, b.end) for b in index],
         place_of=place_of,
         nbytes=nbytes,
         bound=bound,
@@ -545,18 +522,18 @@ def _pack(made: Mapping[Value, _Buffer], over: Iterable[Value], turns: Mapping[N
     )
 
 
-def _own(buffers: Iterable[_Buffer]) -> list[_Buffer]:
+def _own(buffers: Iterable[Place]) -> list[Place]:
     """Those of ``buffers`` that are neither parts of others nor memory of donated inputs."""
     return [b for b in buffers if b.source is None and b.whole is None]
 
 
-def _peak(made: Mapping[Value, _Buffer]) -> int:
+def _peak(made: Mapping[Value, Place]) -> int:
     """The most bytes in use at one time."""
     own = _own(dict.fromkeys(made.values()))
     return max(_in_use(own, [b.size for b in own]))
 
 
-def _packed(buffers: Sequence[_Buffer]) -> tuple[list[int], int]:
+def _packed(buffers: Sequence[Place]) -> tuple[list[int], int]:
     """The offsets of buffers, placed in this order, and the bytes that they take."""
     starts = np.array([b.start for b in buffers], np.int64)
     ends = np.array([b.end for b in buffers], np.int64)
@@ -578,7 +555,7 @@ def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: 
     return int(gap_starts[np.argmin(gaps)])
 
 
-def _in_use(buffers: Sequence[_Buffer], sizes: Sequence[int]) -> list[int]:
+def _in_use(buffers: Sequence[Place], sizes: Sequence[int]) -> list[int]:
     """The bytes in use at each turn, from 0 on, if buffers have these sizes."""
     starts, ends = (np.array(turns, np.int64) for turns in ([b.start for b in buffers], [b.end for b in buffers]))
     change = np.zeros(int(ends.max(initial=0)) + 2, np.int64)

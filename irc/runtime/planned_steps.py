@@ -35,14 +35,14 @@ from irc.runtime.values import is_array
 def frame_over(plan: Plan, memory: MemoryPlan, arena: Array) -> Frame:
     """What runs start from whose results lie in ``arena``."""
     frame = plan.template.copy()
-    slots = [(plan.slot_of[value], memory.places[number]) for value, number in memory.place_of.items()]
     # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
     arrays = {
         place: np.ndarray(place.form.shape, place.form.dtype, arena, place.offset)
-        for place in {place for _, place in slots if place.source is None}
+        for place in dict.fromkeys(memory.place_of.values())
+        if place.source is None
     }
-    for slot, place in slots:
-        frame[slot] = arrays.get(place)
+    for value, place in memory.place_of.items():
+        frame[plan.slot_of[value]] = arrays.get(place)
     return frame
 
 

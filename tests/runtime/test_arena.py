@@ -19,7 +19,7 @@ from irc.ir import parse_graph, parse_module
 from irc.runtime import arena, array_memory, planned_steps
 from irc.runtime.array_memory import ALIGNMENT, ArrayType, aligned
 from irc.runtime.kernels import numerics
-from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _Buffer, _pack
+from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _pack
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
 from tests.effort import Spy, Tune, examples
@@ -898,9 +898,9 @@ def packed(rows: list[tuple[int, int, int]]) -> tuple[list[Place], MemoryPlan]:
     """The places, in order, and the plan of buffers that rows describe: size, first turn, turns after that."""
     made: Any = {}
     for i, (size, start, length) in enumerate(rows):
-        made[i] = _Buffer(ArrayType(np.dtype(np.uint8), (size,)), i, start, start + length)
+        made[i] = Place(ArrayType(np.dtype(np.uint8), (size,)), i, start, start + length)
     plan = _pack(made, [], {})
-    return [plan.places[plan.place_of[i]] for i in made], plan
+    return [plan.place_of[i] for i in made], plan
 
 
 @given(st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 20)), max_size=30))

@@ -77,7 +77,7 @@ def test_a_dense_block_lies_in_one_place(backend: str, tune: Tune) -> None:
     check(parse_graph(BLOCK), model)
     assert joined(model) == ["c", "f", "i"]
     (plan,) = model.runs.plans()
-    at = {v.name: plan.places[i].offset for v, i in plan.place_of.items()}
+    at = {v.name: place.offset for v, place in plan.place_of.items()}
     a, b, c, e, f = (at[name] for name in "abcef")
     assert (b, c, e, f) == (a + 128, a, a + 256, a)
     profile = model.profile({"x": f32(1, 4, 8)})

@@ -30,7 +30,7 @@ from irc.tools.model_page.snapshot import Data, Snapshot
 if TYPE_CHECKING:
     from irc.passes.base import Pass, PassContext
     from irc.passes.manager import PassReport
-    from irc.runtime.memory_plan import MemoryPlan
+    from irc.runtime.memory_plan import MemoryPlan, Place
     from irc.runtime.model import CompiledModel
     from irc.runtime.profile import Profile
     from irc.support.remarks import Remark
@@ -158,16 +158,17 @@ def _remark(remark: Remark) -> Data:
 
 def _memory(plan: MemoryPlan, state: Snapshot, peak: int | None) -> Data:
     """The places of the arena with their live ranges, and the values in them; parts count as their whole."""
-    values: dict[int, list[int]] = {}
+    values: dict[Place, list[int]] = {}
     for value, place in plan.place_of.items():
-        while (whole := plan.places[place].whole) is not None:
-            place = whole
+        while place.whole is not None:
+            place = place.whole
+        inside = values.setdefault(place, [])
         if value in state.value_ids:
-            values.setdefault(place, []).append(state.value_ids[value])
+            inside.append(state.value_ids[value])
     places = [
-        [place.offset, place.form.nbytes, *span, values.get(i, [])]
-        for i, (place, span) in enumerate(zip(plan.places, plan.spans))
-        if place.source is None and place.whole is None
+        [place.offset, place.form.nbytes, place.start, place.end, inside]
+        for place, inside in values.items()
+        if place.source is None
     ]
     return {"arena": plan.nbytes, "bound": plan.bound, "peak": peak, "in_use": plan.in_use, "places": places}
 
