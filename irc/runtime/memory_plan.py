@@ -487,7 +487,7 @@ class Planner:
 
 
 def form_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None:
-    """The form of ``value``, a constant or one of ``forms``; None if it is not known, or no tensor of numbers."""
+    """The form of ``value``, a constant or one of ``forms``; None if unknown, or no tensor of numbers."""
     tensor = constant_tensor(value)
     form = forms.get(value) if tensor is None else ArrayType(tensor.dtype.numpy, tensor.shape)
     return None if form is None or form.dtype.hasobject else form

@@ -35,14 +35,12 @@ from irc.runtime.values import is_array
 def frame_over(plan: Plan, memory: MemoryPlan, arena: Array) -> Frame:
     """What runs start from whose results lie in ``arena``."""
     frame = plan.template.copy()
+    places = [(plan.slot_of[v], place) for v, place in memory.place_of.items() if place.source is None]
     # One array for all results in a place: NumPy sees at once that such an operand is `out` itself.
-    arrays = {
-        place: np.ndarray(place.form.shape, place.form.dtype, arena, place.offset)
-        for place in dict.fromkeys(memory.place_of.values())
-        if place.source is None
-    }
-    for value, place in memory.place_of.items():
-        frame[plan.slot_of[value]] = arrays.get(place)
+    found = {(place.form, place.offset) for _, place in places}
+    arrays = {(form, offset): np.ndarray(form.shape, form.dtype, arena, offset) for form, offset in found}
+    for slot, place in places:
+        frame[slot] = arrays[place.form, place.offset]
     return frame
 
 

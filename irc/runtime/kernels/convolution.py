@@ -404,7 +404,7 @@ def col2im(
 
 
 def taps_of(axes: Axes) -> Iterator[tuple[int, list[slice], list[slice]]]:
-    """For each tap of a kernel: its number, the outputs for which it falls inside the input, and where it reads."""
+    """Yield each tap's number, the outputs for which it falls inside the input, and where it reads."""
     for number, tap in enumerate(np.ndindex(*[a.kernel for a in axes])):
         pairs = [a.reads(t) for a, t in zip(axes, tap, strict=True)]
         yield number, [to for to, _ in pairs], [of for _, of in pairs]
@@ -412,7 +412,7 @@ def taps_of(axes: Axes) -> Iterator[tuple[int, list[slice], list[slice]]]:
 
 
 def from_columns(x: Array, axes: Axes) -> Array:
-    """Images (N, C, spatial...) of the columns of their windows, (N, C taps, outputs), added where these overlap."""
+    """Images (N, C, spatial...) of the columns of their windows (N, C taps, outputs), added up."""
     taps = math.prod([a.kernel for a in axes])
     columns = x.reshape(len(x), x.shape[1] // taps, taps, *outputs(axes))
     sums = np.zeros(check_size((*columns.shape[:2], *(a.size for a in axes)), x.dtype), x.dtype)

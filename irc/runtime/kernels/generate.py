@@ -221,5 +221,8 @@ def dropout(
 @computes("onnx::Dropout", since=10, mask=always(bool))
 @computes("onnx::Dropout", since=1, mask=always(None))
 def dropout_at_inference(x: Array, *, outputs: int, mask: type | None) -> Any:
-    """Dropout before version 12, in inference: the input, whatever ``is_test`` says; None: the mask is like it."""
+    """Dropout before version 12, in inference: the input, whatever ``is_test`` says.
+
+    The elements of ``mask`` are of the input's type if it is None.
+    """
     return (x, np.ones(x.shape, mask or x.dtype)) if outputs > 1 else x

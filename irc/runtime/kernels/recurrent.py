@@ -240,21 +240,12 @@ def _lstm(node: Node, weights: Weights, activations: list[Callable[[Array], Arra
     return bias, peeping_step
 
 
-def _run(
-    x: Array,
-    weights: Weights,
-    bias: Array,
-    step: Step,
-    state: State,
-    lengths: Array | None,
-    backward: bool,
-    cells: Cells | None,
-    out: Array,
-) -> Recurrence | None:
+def _run(x: Array, direction: _Direction, state: State, lengths: Array | None, out: Array) -> Recurrence | None:
     """Write all outputs [T, B, H] of one direction; the state becomes the last one.
 
     Steps beyond a sample's length give zeros. The result is what computed all steps, if anything did so at once.
     """
+    weights, bias, step, cells, backward, _ = direction
     steps, batch = x.shape[:2]
     made, order = out, None
     if lengths is not None and backward:
@@ -303,12 +294,23 @@ def _step_by_step(step: Step, share: Array, state: State, lengths: Array | None,
 
 
 class _Direction(NamedTuple):
-    """What all runs share of one direction."""
+    """What all runs share of one direction.
+
+    Attributes:
+        weights: of its gates.
+        bias: to add to the inputs' share of these.
+        step: computes a step.
+        cells: what machine code knows of that.
+        backward: whether steps are taken from the last one on.
+        recur: computes all steps at once; None: nothing does.
+    """
 
     weights: Weights
     bias: Array
     step: Step
     cells: Cells | None
+    backward: bool
+    recur: Recurrence | None = None
 
 
 class _Ready(NamedTuple):
@@ -319,26 +321,6 @@ class _Ready(NamedTuple):
     directions: list[_Direction]
 
 
-class _AtOnce(NamedTuple):
-    """What computes all steps in one direction.
-
-    Attributes:
-        share: the inputs' share of the gates, of rows of inputs.
-        bias: to add to that.
-        backward: whether steps are taken from the last one on.
-        recur: what computes them.
-    """
-
-    share: Product
-    bias: Array
-    backward: bool
-    recur: Recurrence
-
-    def spread(self, rows: int) -> _AtOnce:
-        """For a number of rows of inputs, maybe with a bias for each."""
-        return self._replace(bias=spread_out(self.bias, (rows, len(self.bias))))
-
-
 class _Latest(NamedTuple):
     """Operands of a run, and what computes others like them, of float32 and without lengths or limits.
 
@@ -347,14 +329,14 @@ class _Latest(NamedTuple):
         constants: weights and biases.
         result: the shape of all outputs [T, D, B, H].
         counts: the number of steps of each sample.
-        directions: what computes each.
+        directions: what computes each, at once, maybe with a bias for each row of inputs.
     """
 
     x: tuple[tuple[int, ...], tuple[int, ...]]
     constants: tuple[Any, ...]
     result: tuple[int, ...]
     counts: Array
-    directions: list[_AtOnce]
+    directions: list[_Direction]
 
     def compute(self, x: Array, constants: Sequence[Any], initial: Sequence[Array | None]) -> list[Array] | None:
         """Outputs and last states; None if the operands are others."""
@@ -371,12 +353,12 @@ class _Latest(NamedTuple):
             states.append(np.zeros(shape, SINGLE) if given is None else given.copy())
         outputs = np.empty(self.result, SINGLE)
         rows = x.reshape(steps * batch, x.shape[2])
-        for d, (share_of, bias, backward, recur) in enumerate(self.directions):
-            share, made = share_of(rows), outputs[:, d]
+        for d, (weights, bias, _, _, backward, recur) in enumerate(self.directions):
+            share, made = weights.share(rows), outputs[:, d]
             share += bias
             if backward:
                 share, made = share.reshape(steps, -1)[::-1], made[::-1]
-            if not recur(share, self.counts, [state[d] for state in states], made):
+            if recur is None or not recur(share, self.counts, [state[d] for state in states], made):
                 return None
         return [outputs, *states]
 
@@ -435,20 +417,20 @@ def _layer(cell: Cell, gates: int, states: int, defaults: Sequence[str]) -> Bind
                     else:
                         own = Weights(widened(w[d]), widened(r[d]), bias, peep, several, is_constant(w))
                     cells = None if kind is None or peep is not None else own.cells or Cells(kind, r, d, own.late)
-                    made.append(_Direction(own, *cell(node, own, activations[d]), cells))
+                    backward = direction == "reverse" or d == 1
+                    made.append(_Direction(own, *cell(node, own, activations[d]), cells, backward))
                 if all(map(is_constant, constants)):
                     ready[0] = _Ready(same, constants, made)
-            at_once: list[_AtOnce] = []
-            for d, (own, total_bias, step, cells) in enumerate(made):
-                backward = direction == "reverse" or d == 1
-                state = tuple([v[d] for v in last])
-                recur = _run(wide, own, total_bias, step, state, lengths, backward, cells, outputs[:, d])
+            at_once: list[_Direction] = []
+            for d, each in enumerate(made):
+                recur = _run(wide, each, tuple([v[d] for v in last]), lengths, outputs[:, d])
                 if recur is not None:
-                    at_once.append(_AtOnce(own.share, total_bias, backward, recur))
+                    at_once.append(each._replace(recur=recur))
             is_usual = x.dtype == SINGLE and x.flags.c_contiguous and not batch_first and lengths is None
             if is_usual and len(at_once) == directions and all(map(is_constant, constants)) and weights_of is None:
                 counts, operands = np.full(batch, steps), (w, r, b, None, peepholes)
-                spread = [each.spread(steps * batch) for each in at_once]
+                rows = steps * batch
+                spread = [each._replace(bias=spread_out(each.bias, (rows, len(each.bias)))) for each in at_once]
                 latest = _Latest((x.shape, x.strides), operands, outputs.shape, counts, spread)
             results = [outputs, *last]
             if batch_first:
