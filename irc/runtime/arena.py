@@ -19,7 +19,7 @@ from irc.ir.graph import gc_paused
 from irc.ir.tensor import Array
 from irc.runtime.array_memory import ArrayType, aligned_bytes
 from irc.runtime.compiled_loops import compiled_loop, were_steps
-from irc.runtime.execution import NOWHERE, Code, Frame, Run, Step, execute
+from irc.runtime.execution import NOWHERE, Code, Frame, Run, execute
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
 from irc.runtime.plan import Lowerer, Plan
 from irc.runtime.plan_cache import PlanCache
@@ -61,7 +61,7 @@ class _Arena:
         """The frame that runs of ``planned`` in this arena start from."""
         found = self._templates.get(planned)
         if found is None:
-            found = planned.frame(self.memory, planned.once)
+            found = planned.frame(self.memory)
             self._templates[planned] = found  # when it is whole, not after an interrupt
         return found
 
@@ -73,21 +73,18 @@ class _Planned:
         memory: the places.
         plan: the plan of the graph.
         compiled: the groups that are one kernel.
+        steps: make its code where nothing follows them.
 
     Attributes:
         memory: as given.
-        fast: its steps, as they run where nothing follows them.
-        once: those that are done once for an arena.
-        count: how many of `fast` a backend has compiled.
     """
 
-    def __init__(self, memory: MemoryPlan, plan: Plan, compiled: Collection[Node]) -> None:
+    def __init__(self, memory: MemoryPlan, plan: Plan, compiled: Collection[Node], steps: FastSteps) -> None:
         self.memory = memory
         self._plan = plan
         self._compiled = compiled
-        self.fast = plan.code
-        self.once: Sequence[Step] = ()
-        self.count = 0
+        self._fast = steps.code(plan.code)
+        self._once, self._count = steps.once, steps.count
         places = memory.place_of.items()
         self._sources = [(plan.slot_of[v], place.source) for v, place in places if place.source is not None]
 
@@ -96,20 +93,20 @@ class _Planned:
         """Its steps one by one."""
         return PlannedSteps(self._plan, self.memory, self._compiled).code(self._plan.code)
 
-    def frame(self, memory: Array, once: Iterable[Step] = ()) -> Frame:
-        """What runs start from whose arena is ``memory``, once some steps are done."""
+    def frame(self, memory: Array) -> Frame:
+        """What runs start from whose arena is ``memory``, once what is done once for it is done."""
         frame = frame_over(self._plan, self.memory, memory)
-        for step in once:
+        for step in self._once:
             step(frame)
         return frame
 
     def begin(self, arena: _Arena, inputs: Sequence[Any], run: Run) -> tuple[Frame, Code]:
         """What a run in ``arena`` starts from, and its steps."""
         if run.observer is None:
-            template, code = arena.template(self), self.fast
-            run.compiled += self.count
+            template, code = arena.template(self), self._fast
+            run.compiled += self._count
         else:  # it is told of each step
-            template, code = self.frame(arena.memory), self._code
+            template, code = frame_over(self._plan, self.memory, arena.memory), self._code
             run.observer.use_arena(arena.memory, self.memory)
         if self._sources:
             template = template.copy()
@@ -222,11 +219,10 @@ class PlannedRuns:
         memory, planned = planner.plan(forms, donated), None
         if memory.place_of or self.lowerer.plan.loops:
             plan, arena = self.lowerer.plan, self._take(memory.nbytes)
-            planned = _Planned(memory, plan, compiled)
-            frame, owner = planned.frame(arena.memory), arena.memory.base
+            frame, owner = frame_over(plan, memory, arena.memory), arena.memory.base
             loop = partial(compiled_loop, plan=plan, known=recorder)
             steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner, loop)
-            planned.fast, planned.once, planned.count = steps.code(plan.code), steps.once, steps.count
+            planned = _Planned(memory, plan, compiled, steps)
             self._arenas.append(arena)
             self._plans.budget = max(self._plans.budget, memory.nbytes)
         self._keep(key, planned, len(forms) * _FORM_BYTES if planned else 0)

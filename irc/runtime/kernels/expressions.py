@@ -7,7 +7,7 @@ blocks that stay in the cache. Small floats are converted to float32, block by b
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -174,14 +174,11 @@ def _functions(
 def evaluate(program: Program, operands: Sequence[Any], out: Array | None = None) -> Array:
     """The result of ``program`` on operands of its types, written to ``out`` if given."""
     first: Array = operands[0]
-    shape, are_in_order = first.shape, True
-    for x in operands:
-        if x is not None and x.ndim:
-            if x.shape != shape:
-                return _broadcast(program, operands, out)
-            are_in_order = are_in_order and x.flags.c_contiguous
+    are_in_order = _are_in_order(operands)
+    if are_in_order is None:
+        return _broadcast(program, operands, out)
     if out is None:
-        out = np.empty(shape, program.dtype)
+        out = np.empty(first.shape, program.dtype)
     else:
         if not out.flags.c_contiguous and not are_in_order:
             np.copyto(out, evaluate(program, operands))
@@ -189,20 +186,28 @@ def evaluate(program: Program, operands: Sequence[Any], out: Array | None = None
         are_in_order = are_in_order and out.flags.c_contiguous
         operands = [x if x is None or x.ndim else x.copy() for x in operands]
     size, block = first.size, max(1, BLOCK_BYTES // program.dtype.itemsize)
-    if size <= block or not are_in_order:
-        program.run(*operands, out, *_registers(program, shape))
-        return out
-    rows, target = [flat(x) for x in operands], out.reshape(-1)
-    for start in range(0, size, block):
-        part = slice(start, start + block)
-        into = target[part]
-        program.run(*(x[part] if x is not None and x.ndim else x for x in rows), into, *_registers(program, into.shape))
+    for given, into in _blocks(operands, out, block) if size > block and are_in_order else ((operands, out),):
+        program.run(*given, into, *_registers(program, into.shape))
     return out
 
 
-def flat(x: Array | None) -> Any:
-    """``x`` as a vector, if it has dimensions."""
-    return x.reshape(-1) if x is not None and x.ndim else x
+def _are_in_order(operands: Sequence[Any]) -> bool | None:
+    """Whether operands that have dimensions lie in C order; None if their shapes differ."""
+    shape, found = operands[0].shape, True
+    for x in operands:
+        if x is not None and x.ndim:
+            if x.shape != shape:
+                return None
+            found = found and x.flags.c_contiguous
+    return found
+
+
+def _blocks(operands: Sequence[Any], out: Array, size: int) -> Iterator[tuple[list[Any], Array]]:
+    """Yield blocks of operands, where they have dimensions, and of ``out``; all lie in C order."""
+    rows, target = [x.reshape(-1) if x is not None and x.ndim else x for x in operands], out.reshape(-1)
+    for start in range(0, out.size, size):
+        part = slice(start, start + size)
+        yield [x[part] if x is not None and x.ndim else x for x in rows], target[part]
 
 
 def _registers(program: Program, shape: tuple[int, ...]) -> list[Array]:
@@ -407,27 +412,16 @@ def _converting(
     program: Program, converted: frozenset[int], final: AnyDType, operands: Any, out: Array | None = None
 ) -> Array:
     """As `_evaluate`, where operands are ``converted`` before, or the result is to be of another type."""
-    first = operands[0]
-    shape, are_in_order = first.shape, out is None or out.flags.c_contiguous
-    for x in operands:
-        if x is not None and x.ndim:
-            if x.shape != shape:
-                shape = None
-                break
-            are_in_order = are_in_order and x.flags.c_contiguous
-    if shape is None or (first.size > numerics.BLOCK and not are_in_order):
+    first, are_in_order = operands[0], _are_in_order(operands)
+    is_large = first.size > numerics.BLOCK
+    can_be_cut = are_in_order and (out is None or out.flags.c_contiguous)
+    if are_in_order is None or (is_large and not can_be_cut):
         wide = [widened(x) if i in converted else x for i, x in enumerate(operands)]
         return _finished(evaluate(program, wide), final, out)
     if out is None:
-        out = np.empty(shape, final)
-    if first.size <= numerics.BLOCK:
-        _convert_block(program, converted, operands, out)
-        return out
-    rows, target = [flat(x) for x in operands], out.reshape(-1)
-    for start in range(0, first.size, numerics.BLOCK):
-        part = slice(start, start + numerics.BLOCK)
-        parts = [x[part] if x is not None and x.ndim else x for x in rows]
-        _convert_block(program, converted, parts, target[part])
+        out = np.empty(first.shape, final)
+    for given, into in _blocks(operands, out, numerics.BLOCK) if is_large else ((operands, out),):
+        _convert_block(program, converted, given, into)
     return out
 
 

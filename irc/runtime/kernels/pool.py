@@ -20,7 +20,7 @@ from irc.errors import Error
 from irc.ir import Node
 from irc.runtime.bounds import CURRENT, check_bytes, pace
 from irc.runtime.kernels.numerics import add_reduce, narrowed, widened
-from irc.runtime.kernels.registry import Kernel, computes, kernel
+from irc.runtime.kernels.registry import computes
 from irc.runtime.kernels.support import Array, check_size, ints, is_half, scratch
 from irc.runtime.kernels.windows import Axes, Axis, Window, outputs, resolver
 
@@ -148,20 +148,11 @@ def lowest(dtype: np.dtype[Any]) -> Any:
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
 
 
-@kernel("onnx::MaxPool")
-def max_pool(node: Node) -> Kernel:
-    resolve = resolver(node)
-    by_columns = bool(node.attributes.get("storage_order", 0))
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        check_spatial(x)
-        return maxima(x, resolve(x.shape[2:], None), out)
-
-    def run_with_indices(x: Array) -> tuple[Array, Array]:
-        check_spatial(x)
-        return argmax_windows(x, resolve(x.shape[2:], None), by_columns)
-
-    return run if len(node.outputs) == 1 else run_with_indices
+@computes("onnx::MaxPool", resolve=resolver)
+def max_pool(x: Array, out: Array | None = None, *, resolve: Any, storage_order: bool = False, outputs: int) -> Any:
+    check_spatial(x)
+    axes = resolve(x.shape[2:], None)
+    return maxima(x, axes, out) if outputs == 1 else argmax_windows(x, axes, storage_order)
 
 
 _TAP_BYTES = 256

@@ -71,18 +71,44 @@ def _paddings(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Si
 def conv(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
     """Cross-correlation of ``x`` (N?, C, spatial...) with ``weight`` (O, C / groups, kernel...)."""
     stride, padding, dilation, groups = filled(options, 1, 0, 1, 1)
+    return _convolved(x, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+def conv_transpose(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
+    """The transpose of `conv`, with ``weight`` (C, O/groups, kernel...)."""
+    stride, padding, output_padding, groups, dilation = filled(options, 1, 0, 0, 1, 1)
+    return _convolved(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+@aten("convolution", "_convolution")
+def convolution(x: Array, weight: Array, bias: Array | None, *options: Any) -> Array:
+    """Either, of any rank."""
+    if x.ndim != weight.ndim:
+        raise Error("IRC421", f"an input of {x.ndim} dimensions does not fit weights of {weight.ndim}")
+    return _convolved(x, weight, bias, *options[:6])
+
+
+def _convolved(x: Array, weight: Array, bias: Array | None, *options: Any) -> Array:
+    """Options: stride, padding, dilation, whether it is transposed, output padding, groups."""
+    stride, padding, dilation, transposed, output_padding, groups = options
     rank = weight.ndim - 2
     if x.ndim == rank + 1:
-        return conv(x[None], weight, bias, *options)[0]
-    _check(x, weight, bias, groups)
+        return _convolved(x[None], weight, bias, *options)[0]
+    _check(x, weight, bias, groups, transposed)
     kernel = weight.shape[2:]
     steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
-    pads = _paddings(padding, kernel, steps, apart)
-    axes = windows(kernel, steps, pads, apart).resolve(x.shape[2:], kernel)
-    return _formatted(convolve(x, weight, bias, groups, axes), x, weight)
+    if not transposed:
+        axes = windows(kernel, steps, _paddings(padding, kernel, steps, apart), apart).resolve(x.shape[2:], kernel)
+        return _formatted(convolve(x, weight, bias, groups, axes), x, weight)
+    window = windows(kernel, steps, spread(padding, rank, "padding") * 2, apart)
+    more = spread(output_padding, rank, "output_padding")
+    if any(m >= max(s, d) for m, s, d in zip(more, steps, apart, strict=True)):
+        raise Error("IRC424", f"output_padding is {list(more)}; it must be below the stride or dilation of its axis")
+    axes = transposed_axes(window, x.shape[2:], kernel, more, ())
+    return _formatted(transpose_convolve(x, weight, bias, groups, axes), x, weight)
 
 
-def _check(x: Array, weight: Array, bias: Array | None, groups: int, transposed: bool = False) -> None:
+def _check(x: Array, weight: Array, bias: Array | None, groups: int, transposed: bool) -> None:
     check_operands(x, weight, bias, groups, transposed=transposed)
     if x.dtype != weight.dtype or (bias is not None and bias.dtype != x.dtype):
         raise Error("IRC423", f"input and weights are of {x.dtype.name} and {weight.dtype.name}; convert one")
@@ -101,34 +127,6 @@ def _as_images(x: Array) -> Array:
     """(N, C, L) as (N, C, 1, L), with the strides that torch gives the new axis."""
     n, c, length = x.strides
     return np.lib.stride_tricks.as_strided(x, (*x.shape[:2], 1, x.shape[2]), (n, c, length * x.shape[2], length))
-
-
-def conv_transpose(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
-    """The transpose of `conv`, with ``weight`` (C, O/groups, kernel...)."""
-    stride, padding, output_padding, groups, dilation = filled(options, 1, 0, 0, 1, 1)
-    rank = weight.ndim - 2
-    if x.ndim == rank + 1:
-        return conv_transpose(x[None], weight, bias, *options)[0]
-    _check(x, weight, bias, groups, transposed=True)
-    kernel = weight.shape[2:]
-    steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
-    window = windows(kernel, steps, spread(padding, rank, "padding") * 2, apart)
-    more = spread(output_padding, rank, "output_padding")
-    if any(m >= max(s, d) for m, s, d in zip(more, steps, apart, strict=True)):
-        raise Error("IRC424", f"output_padding is {list(more)}; it must be below the stride or dilation of its axis")
-    axes = transposed_axes(window, x.shape[2:], kernel, more, ())
-    return _formatted(transpose_convolve(x, weight, bias, groups, axes), x, weight)
-
-
-@aten("convolution", "_convolution")
-def convolution(x: Array, weight: Array, bias: Array | None, *options: Any) -> Array:
-    """Either, of any rank."""
-    stride, padding, dilation, transposed, output_padding, groups = options[:6]
-    if x.ndim != weight.ndim:
-        raise Error("IRC421", f"an input of {x.ndim} dimensions does not fit weights of {weight.ndim}")
-    if transposed:
-        return conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation)
-    return conv(x, weight, bias, stride, padding, dilation, groups)
 
 
 # -- columns -------------------------------------------------------------------
