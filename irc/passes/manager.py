@@ -137,6 +137,7 @@ class _Run:
 
     def tell(self, call: Callable[[Instrument], None]) -> None:
         """Call each instrument."""
+        # What one raises is its own: it is not taken for an error of the pass.
         for instrument in self.manager.instruments:
             call(instrument)
 

@@ -66,6 +66,7 @@ class _VerifyOthers(VerifyEach):
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         """Look at types before a pass that may spoil them."""
         super().before(p, graph, ctx)
+        # Once they agree, they do until a pass of another package is wrong: irc's own keep types right.
         if self.watches(p) and not self._agreed and ctx.module is not None:
             self._agreed = contradiction(ctx.module) is None
 
@@ -74,6 +75,7 @@ class _VerifyOthers(VerifyEach):
         super().pass_ended(module, last)
         if not self.watches(last[0]):
             return
+        # Not exact: an answer that is too cautious breaks nothing, and a rebuild of each analysis would cost much.
         for graph in module.graphs.values():
             fault = alias_fault(last[0], graph, self._ctx, exact=False)
             if fault is not None:

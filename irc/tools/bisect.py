@@ -272,7 +272,8 @@ class _Search:
         if part is None:
             whole = Part(before, None if feeds is None else dict(feeds), dict(expected))
             failure, passed = self.after(whole, pipeline)
-            is_alone = wrong.like(failure)  # else it depends on what passes did before
+            # Else the fault depends on what passes did before, and the pass alone does not show it.
+            is_alone = wrong.like(failure)
             if other is not None and is_alone:
                 rewrite = _at(passed.rewrites, nodes)
             if is_alone and not rewrite:

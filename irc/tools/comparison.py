@@ -365,6 +365,7 @@ class _Comparison:
         self._exact = self._forward(self.a, True), self._forward(self.b, True)
         self._by_label(self._exact, in_order=True)
         self._spread()
+        # Surest first: what one label pairs is settled, and its neighbours are, before a looser one is asked.
         for label in (partial(self._forward, exact=False), self._backward, self._own, self._named):
             self._by_label((label(self.a), label(self.b)))
             self._spread()

@@ -51,10 +51,11 @@ class Failure(NamedTuple):
 
 
 class State(NamedTuple):
-    """A module, and the pass that has just changed it."""
+    """A module, and the pass that has just changed it, also in words."""
 
     of: Pass
     module: Module
+    words: str
 
 
 class _Keep(PassEnds):
@@ -93,7 +94,7 @@ class _Keep(PassEnds):
             for fault in filter(None, faults):
                 self.is_broken = True
                 raise fault
-        self.states.append(State(last[0], module.copy()))
+        self.states.append(State(last[0], module.copy(), self.words(last)))
 
     def _verify(self, what: Graph | Module) -> None:
         try:

@@ -268,6 +268,7 @@ def describe_value(proto: ValueInfoProto, metadata: Mapping[str, str]) -> None:
     if not metadata:
         return
     describe(proto, metadata)
+    # Denotations of what is not written, such as a dimension of a type without a shape, are lost.
     for key, part in denoted(proto.type):
         if key in metadata:
             part.denotation = metadata[key]

@@ -33,6 +33,7 @@ def part_of(source: Source, inputs: Mapping[str, Type], outputs: Mapping[str, Ty
     nodes, needed = _needed(graph, inputs, outputs)
     kept = needed.union(inputs, outputs)
     part.graph.node.extend(nodes)
+    # An input that is an initializer, too, has that as its default value.
     defaults = inputs.keys() & {value.name for value in graph.input}
     _add_weights(source, part, needed - inputs.keys() | defaults, weights)
     declared = {value.name: value for values in (graph.value_info, graph.input, graph.output) for value in values}

@@ -148,6 +148,7 @@ def _checked(graph: Graph, operators: bool) -> list[tuple[Node, Graph]]:
     except Error:
         raise
     except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # Such as None among the inputs of a node. Methods never make one, so sound graphs are not searched for it.
         message = f"a part of it is of a class that is none of the IR's: {error_text(error)}"
         raise Error("IRC210", message, f"graph {graph.name}") from error
 

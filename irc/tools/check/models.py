@@ -18,15 +18,16 @@ from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import TensorType
 from irc.ops import Effects, effects_of
-from irc.passes import Pass, PassManager
-from irc.passes.instruments import PassEnds
+from irc.passes import PassManager
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
 from irc.tools.check import peers
 from irc.tools.check.oracles import Feeds, Oracle, Oracles, Tolerance, difference, values_of
 from irc.tools.check.votes import PEERS, Vote, votes
+from irc.tools.pass_states import run_passes
 from irc.tools.random_inputs.draw import Style, given_sizes
 from irc.tools.random_inputs.fitting import MOST_WORK, Fitting, Made, make_or_explain
+from irc.tools.shrink import Work
 
 # Chooses the runs that a check compares: of which sizes, on which values.
 
@@ -463,17 +464,25 @@ def blame(wanted: Wanted, source: Any, manager: PassManager) -> str:
         manager: the pipeline.
     """
     try:
-        names, states = _states(source, manager)
+        module, _ = load_module(source)
+        # Without the instruments: these may write, and count, a second time.
+        passed = run_passes(module, manager.pipeline, Work())
+        if passed.failure is not None:
+            return f"{_UNKNOWN}: {passed.failure.code}: {passed.failure.message}"
+        states = [module, *(state.module for state in passed.states)]
         if not _agrees(states[0], wanted):  # other oracles may round otherwise: did passes change what irc computes?
             wanted = wanted._replace(outputs=CompiledModel(states[0].copy()).run(wanted.feeds))
             if _agrees(states[-1], wanted):
                 return "it is so without any pass, too"
         elif _agrees(states[-1], wanted):
             return "compiled again, it is right: a pass or an instrument does not do the same each time"
-        at = first_wrong(len(names), lambda count: not _agrees(states[count], wanted))
+        at = first_wrong(len(passed.states), lambda count: not _agrees(states[count], wanted))
     except Error as error:
-        return f"the pass that made it so is not known, as compiling it again fails: {error}"
-    return f"it is right before pass {names[at - 1]}, and wrong after it"
+        return f"{_UNKNOWN}: {error}"
+    return f"it is right before pass {passed.states[at - 1].words}, and wrong after it"
+
+
+_UNKNOWN = "the pass that made it so is not known, as compiling it again fails"
 
 
 def first_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
@@ -488,28 +497,3 @@ def _agrees(module: Module, wanted: Wanted) -> bool:
     except Error:
         return False
     return all(difference(found[name], value, wanted.tolerance)[1] for name, value in wanted.outputs.items())
-
-
-# -- what each pass leaves --------------------------------------------------------
-
-
-class _States(PassEnds):
-    """Notes the passes that have run, and copies the module after each."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.modules: list[Module] = []
-
-    def pass_ended(self, module: Module, last: tuple[Pass, Graph]) -> None:
-        """Note the pass, and copy what it has left."""
-        self.names.append(self.words(last))
-        self.modules.append(module.copy())
-
-
-def _states(source: Any, manager: PassManager) -> tuple[list[str], list[Module]]:
-    """The passes that run, in words, those of groups in each round; the modules before and after them."""
-    module, _ = load_module(source)
-    before, states = module.copy(), _States()
-    manager.watched_by([states]).run(module)
-    return states.names, [before, *states.modules]

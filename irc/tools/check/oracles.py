@@ -151,6 +151,7 @@ def oracle_of(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Or
 def _returning(proto: ModelProto, names: Sequence[str]) -> ModelProto:
     """A copy of ``proto`` that also returns the values ``names``."""
     copy = deepcopy(proto)
+    # A value that is an output already must not be listed twice.
     present = {output.name for output in copy.graph.output}
     copy.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in present)
     return copy

@@ -431,4 +431,5 @@ def saturates() -> bool:
         known = Path("/proc/cpuinfo").read_text("utf-8", "replace")
     except OSError:
         known = ""
+    # Where the flags cannot be read, the worst is assumed: then other oracles are asked.
     return platform.machine().lower() in ("x86_64", "amd64") and "vnni" not in known

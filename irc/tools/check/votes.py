@@ -127,6 +127,7 @@ def _branch(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> In
 
 
 def _iteration(proto: ModelProto, node: NodeProto, values: Mapping[str, Any]) -> Inner:
+    # Only the first: what a later one is given depends on what was computed before it.
     first = [np.array(0), np.array(True), *(values[name] for name in node.input[2:])]
     names = (info.name for info in _attribute(node, "body").g.input)
     return _inner(proto, node, "body", dict(zip(names, first)), values, False)
