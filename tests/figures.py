@@ -27,7 +27,9 @@ from tests.layers import direct_imports
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-ALIAS_PAGES = (DOCS / "tutorial" / "alias-analysis.md", DOCS / "explanation" / "alias-analysis.md")
+ALIAS_PAGES = tuple(
+    DOCS / page for page in ("tutorial/alias-analysis.md", "tutorial/slices.md", "explanation/alias-analysis.md")
+)
 
 
 def diagram(title: str, arrows: str, labels: Mapping[str, str] | None = None) -> Picture:

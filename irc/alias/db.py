@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from irc.alias import explain
+from irc.alias import explain, regions
 from irc.alias import facts as f
 from irc.alias.check import compare
 from irc.alias.explain import Fact
@@ -23,8 +24,9 @@ from irc.alias.memory_dag import Descent, MemoryDAG
 from irc.alias.memory_types import has_memory
 from irc.alias.motion import Move
 from irc.alias.must import must_share, same_tensor
+from irc.alias.part_writes import PartWrites
 from irc.alias.solver import Solver
-from irc.alias.write_index import LiveWrites, outermost, writes_between
+from irc.alias.write_index import LiveWrites, outermost, scope_between, writes_between
 from irc.errors import Error
 from irc.ir.block import Block
 from irc.ir.kinds import IF, PRIM_LOOP
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
     from irc.alias.builder import AliasDbBuilder
 
 Values: TypeAlias = Value | Iterable[Value]
+
+_MOST_PARTS = 32
+"""Of more pairs, writers or values in one query, it is not asked in which parts of tensors they lie."""
 
 _LOCAL = frozenset({Kind.TEMPORARY, Kind.RANDOM})
 """A write there matters only if something live reads it. Writes to all other memory are seen outside of the graph."""
@@ -86,6 +91,8 @@ class AliasDb:
         """Answer from ``solver`` from now on."""
         self._solver = solver
         self._answers = solver.dag.answers
+        self._facts = solver.facts
+        self._parts = PartWrites(self, solver.index, solver.dag)
         self._all_but: dict[frozenset[Kind], tuple[int, LocationSet]] = {}
         """Kinds -> how many elements were looked at, and the locations of other kinds among them."""
         self._interface: tuple[tuple[Value, ...], tuple[Value, ...], int] | None = None
@@ -102,12 +109,21 @@ class AliasDb:
         """
         answers = self._answers  # the most frequent question by far: without a call, where both answers are known
         try:
-            return not answers[a].isdisjoint(answers[b])  # type: ignore[index,arg-type]  # no value: it is not there
+            if answers[a].isdisjoint(answers[b]):  # type: ignore[index,arg-type]  # no value: it is not there
+                return False
         except (KeyError, TypeError):
             for value in (a, b):
                 if isinstance(value, Value):
                     answers[value] = askable(self.location_set(value))
-            return intersects(self.location_set(a), self.location_set(b))
+            if not intersects(self.location_set(a), self.location_set(b)):
+                return False
+        if not self._facts.has_parts:
+            return True
+        pairs = list(islice(product(_members(a), _members(b)), _MOST_PARTS + 1))
+        return len(pairs) > _MOST_PARTS or any(self._may_be_one(v, w) for v, w in pairs)
+
+    def _may_be_one(self, a: Value, b: Value) -> bool:
+        return intersects(self.location_set(a), self.location_set(b)) and regions.apart(self, a, b) is None
 
     def same_tensor(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b`` certainly are one tensor, or one container, where both are defined.
@@ -188,7 +204,16 @@ class AliasDb:
                 self._check_values(what)
             return False
         values = (*what.inputs, *what.outputs) if isinstance(what, Node) else what
-        return index.touches(self.reach_set(values) if contained else self.location_set(values))
+        if not self.facts.has_parts:
+            return self.touches_storage(values, contained)
+        return any(self._parts.is_written(value, self.graph.block, contained) for value in _members(values))
+
+    def touches_storage(self, values: Values, contained: bool = True) -> bool:
+        """Whether anything in the graph writes storage of ``values``, if only a part that none of them shows.
+
+        Faster than ``has_writers``, for callers to whom a storage is one thing.
+        """
+        return self._solver.index.touches(self.reach_set(values) if contained else self.location_set(values))
 
     def writers(self, values: Values) -> list[Node]:
         """The nodes that write memory of ``values``, or of what they hold; not the nodes around these."""
@@ -196,7 +221,18 @@ class AliasDb:
         if not index:
             self._check_values(values)
             return []
-        return index.writing(self.reach_set(values))
+        found = index.writing(self.reach_set(values))
+        if not found or len(found) > _MOST_PARTS or not self.facts.has_parts:
+            return found
+        parts = list(map(self._parts.as_read, _members(values)))
+        return [node for node in found if any(self._parts.writes(node, part, self.graph.block) for part in parts)]
+
+    def conflict(self, a: Node, b: Node) -> bool:
+        """Whether one of two nodes of a block may write what the other uses, in one execution of it.
+
+        The storage that one of them writes, the other reads or writes; they may do so in parts that are apart.
+        """
+        return not self.facts.has_parts or self._parts.conflict(a, b)
 
     def written_weights(self) -> frozenset[str]:
         """The names of the model's tensors, constants and attributes, that anything in the graph writes."""
@@ -224,7 +260,16 @@ class AliasDb:
         if written is EMPTY:
             self._check_values(values)
             return False
-        return intersects(written, self.reach_set(values))
+        if not self.facts.has_parts:
+            return intersects(written, self.reach_set(values))
+        if not intersects(written, self.reach_set(values)):
+            return False
+        read = list(islice(_members(values), _MOST_PARTS + 1))
+        nodes = list(islice(chain((node,), node.nested()), _MOST_PARTS + 1))
+        if max(len(read), len(nodes)) > _MOST_PARTS:
+            return True
+        parts = map(self._parts.as_read, read)
+        return any(self._parts.writes(n, part, self.graph.block) for part in parts for n in nodes)
 
     def writes_to_wildcard(self, node: Node) -> bool:
         """Whether ``node``, or one inside it, writes unknown memory."""
@@ -244,7 +289,12 @@ class AliasDb:
             self._check_values(values)
             return False
         reach = self.reach_set(values)
-        return index.touches(reach) and writes_between(index, reach, first, last)
+        if not index.touches(reach) or not writes_between(index, reach, first, last):
+            return False
+        if not self.facts.has_parts:
+            return True
+        scope = scope_between(first, last)
+        return any(self._parts.is_written_between(v, first, last, scope) for v in _members(values))
 
     def reads(self, node: Node) -> frozenset[Location]:
         """What ``node``, or one inside it, may read. Valid until the next update."""
@@ -260,9 +310,9 @@ class AliasDb:
 
     def is_functional(self, node: Node) -> bool:
         """Whether ``node`` writes nothing, and each output is a tensor in fresh memory or has no memory."""
-        return not self.writes_anything(node) and all(map(self._is_own, node.outputs))
+        return not self.writes_anything(node) and all(map(self.is_own, node.outputs))
 
-    def _is_own(self, value: Value) -> bool:
+    def is_own(self, value: Value) -> bool:
         """Whether ``value`` certainly is a tensor in memory that its node allocates, or has no memory."""
         if value.type.__class__ is not TensorType:
             return not has_memory(value.type)
@@ -592,6 +642,10 @@ class AliasDb:
         """Grows whenever values got new locations in place of those they had."""
         return self.solves, self.regions
 
+    def is_declared_unknown(self, value: Value) -> bool:
+        """Whether ``value`` was declared unknown, which the graph itself does not show."""
+        return value in self._solution.declared_unknown
+
     def declares_unknown(self) -> bool:
         """Whether values of the graph were declared unknown, which the graph itself does not show."""
         return bool(self._solution.declared_unknown)
@@ -622,6 +676,14 @@ class AliasDb:
         """
         self.check_single(a, b)
         return explain.why(self, a, b)
+
+    def why_not(self, a: Value, b: Value) -> str:
+        """Why ``a`` and ``b``, one value each, never share memory; "" if they may."""
+        self.check_single(a, b)
+        if not intersects(self.location_set(a), self.location_set(b)):
+            return "no memory that one of them may denote is what the other may denote"
+        found = regions.apart(self, a, b)
+        return "" if found is None else str(found)
 
     def __repr__(self) -> str:
         return f"<alias analysis of {self.graph!r}>"
@@ -704,6 +766,15 @@ def each(values: Iterable[Value]) -> Iterable[Value]:
     if isinstance(values, str):
         raise TypeError(f"queries take values, not names: graph.value({values!r})")
     return values
+
+
+def _members(values: Values) -> Iterator[Value]:
+    """The values in a collection of values, and in collections in it."""
+    for value in (values,) if isinstance(values, Value) else each(values):
+        if value.__class__ is Value:
+            yield value
+        else:
+            yield from _members(value)
 
 
 def _foreign(block: Block | None, where: str, what: str) -> Error:

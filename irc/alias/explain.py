@@ -11,6 +11,7 @@ from irc.alias import facts as f
 from irc.alias.facts import Element, Facts, Kind, Location
 from irc.alias.incremental import holds
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
+from irc.alias.regions import apart, part_of
 from irc.ir.node import Node
 from irc.ir.value import Value
 from irc.ops import resolve
@@ -54,10 +55,16 @@ class Fact(NamedTuple):
 def why(db: AliasDb, a: Value, b: Value) -> list[Fact]:
     """The facts from ``a`` to a location that ``b`` may denote, then those from ``b``; empty if none.
 
-    If only something that they hold is shared, the path leads through the containers.
+    If only something that they hold is shared, the path leads through the containers. Of two parts of one tensor, the
+    last facts tell where they lie.
     """
     found = meeting(db, a, b)
-    return [] if found is None else [*found.from_a, *found.from_b]
+    if found is None or apart(db, a, b) is not None:
+        return []
+    parts = [(value, part_of(db, value)) for value in dict.fromkeys((a, b))]
+    is_one = len({part and part.base for _, part in parts}) == 1
+    lying = [Fact(f"%{value.name}", str(part)) for value, part in parts if part is not None and is_one]
+    return [*found.from_a, *found.from_b, *lying]
 
 
 def why_written(db: AliasDb, values: Iterable[Value], node: Node) -> list[Fact]:

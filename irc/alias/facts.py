@@ -206,12 +206,14 @@ class Facts:
         pointed_from: element -> those that point to it; None until somebody needs it.
         released: elements that are no more, as long as ``pointed_from`` still has them.
         objects_made: the locations of all but tensors, in order: nothing else holds anything.
+        has_parts: whether some node was ever recorded that takes a part of a tensor.
         constants_are_given: whether a constant may be anything that the graph is given: a function, or fusion group,
             may be given what it, or another, has returned.
     """
 
     def __init__(self, constants_are_given: bool = False) -> None:
         self.constants_are_given = constants_are_given
+        self.has_parts = False
         self.elements: dict[Value, Element] = {}
         self.targets: list[Element | list[Element] | None] = []
         self.sites: dict[Element, Site | Value] = {}

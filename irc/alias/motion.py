@@ -24,11 +24,20 @@ _FAR = 128
 """After how many nodes a look at all between two asks first whether it can lead to anything."""
 
 
+_MOST_PARTS = 8
+"""The most nodes of which it is asked which parts of tensors they use."""
+
+_MOST_ASKED = 32
+"""How many nodes are looked at that use storage which those nodes write, or the other way round."""
+
+
 class Footprint:
     """The memory that some nodes read and write, taken together."""
 
     def __init__(self, db: AliasDb, nodes: Iterable[Node] = ()) -> None:
         self._db = db
+        self._nodes: list[Node] = []
+        self._asked = 0
         self._read: LocationSet = EMPTY
         self._written: LocationSet = EMPTY
         for node in nodes:
@@ -37,6 +46,7 @@ class Footprint:
     def add(self, node: Node) -> None:
         """Add what ``node`` reads and writes."""
         db = self._db
+        self._nodes.append(node)
         if db.any_writes():
             self._read = db.union(self._read, db.read_set(node))
             self._written = db.union(self._written, db.write_set(node))
@@ -44,9 +54,13 @@ class Footprint:
     def conflicts(self, node: Node) -> bool:
         """Whether ``node`` writes what these nodes read or write, or reads what they write."""
         written = self._db.write_set(node)
-        if written is not EMPTY and (intersects(written, self._read) or intersects(written, self._written)):
+        meets = written is not EMPTY and (intersects(written, self._read) or intersects(written, self._written))
+        if not meets and (self._written is EMPTY or not intersects(self._db.read_set(node), self._written)):
+            return False
+        self._asked += 1
+        if len(self._nodes) > _MOST_PARTS or self._asked > _MOST_ASKED:
             return True
-        return self._written is not EMPTY and intersects(self._db.read_set(node), self._written)
+        return any(self._db.conflict(node, other) for other in self._nodes)
 
 
 def links(node: Node, forward: bool) -> set[Node]:

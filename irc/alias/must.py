@@ -67,7 +67,7 @@ def common_origin(a: Value, b: Value) -> tuple[Link, Link] | None:
             other = above[1 - i].get(memory)
             if other is not None:
                 return (end, other) if i == 0 else (other, end)
-            step = _source(end.value)
+            step = step_of(end.value)
             ends[i] = None if step is None else step.after(end)
     return None
 
@@ -109,7 +109,7 @@ def _memory(value: Value) -> object:
 # -- steps ---------------------------------------------------------------------
 
 
-def _source(value: Value, depth: int = 0) -> Link | None:
+def step_of(value: Value, depth: int = 0) -> Link | None:
     """The value that ``value`` certainly is, or shows memory of; None if there is none."""
     node = value.node
     if node is None:
@@ -186,7 +186,7 @@ def _leaving(value: Value, block: Block, depth: int) -> Link | None:
     """The link of ``value``, which ``block`` returns, to a parameter of the block or to an outer value."""
     end = Link(value)
     while end.value.block is block and not end.value.is_param:
-        step = _source(end.value, depth + 1) if depth < _MOST_NESTED else None
+        step = step_of(end.value, depth + 1) if depth < _MOST_NESTED else None
         if step is None:
             return None
         end = step.after(end)

@@ -168,6 +168,11 @@ class WriteIndex(WriteLog):
 
     # -- queries ---------------------------------------------------------
 
+    def own(self, node: Node) -> Collection[int]:
+        """The elements that ``node`` itself writes, not what is inside of it."""
+        self._catch_up()
+        return self._own.get(node, ())
+
     def nodes(self) -> list[Node]:
         """The nodes that write themselves, not the nodes around them."""
         self._catch_up()
@@ -202,6 +207,19 @@ class WriteIndex(WriteLog):
         if not self.touches(locations):
             return []
         return list(dict.fromkeys(node for s in self._sets.meeting(locations) for node in self.writing_just(s)))
+
+    def few_writing(self, locations: LocationSet, most: int) -> list[Node] | None:
+        """As `writing`; None if there are more than ``most``, or if it takes long to tell."""
+        self._recount()
+        found: dict[Node, None] = {}
+        looked_at = 0
+        for written in self._sets.meeting(locations):
+            for element in self._elements_of(written):
+                looked_at += 1
+                found.update(dict.fromkeys(self._writers[element]))
+                if looked_at > most or len(found) > most:
+                    return None
+        return list(found)
 
     def writing_just(self, locations: LocationSet) -> list[Node]:
         """The nodes that write elements which denote all of ``locations`` and nothing else."""
@@ -398,7 +416,42 @@ def outermost_loop(block: Block) -> Block | None:
     return loops[-1] if loops else None
 
 
-def writes_between(index: WriteIndex, locations: LocationSet, first: Node, last: Node) -> bool:
+class SomeWriters:
+    """Some nodes that write, for `writes_between`, in place of an index and of written locations."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._order = _WriterOrder(nodes)
+        self._nodes = frozenset(nodes)
+
+    def written_between(self, locations: LocationSet, first: Node | None, last: Node) -> bool:
+        """Whether one of them is strictly between two nodes of one block, or contained in a node that is."""
+        return self._order.any_between(first, last)
+
+    def written_in(self, block: Block, locations: LocationSet) -> bool:
+        """Whether one of them is in ``block``, or nested in one that is."""
+        return block in self._order.blocks
+
+    def writes_any(self, node: Node, locations: LocationSet) -> bool:
+        """Whether ``node`` is one of them, or contains one."""
+        return node in self._order.blocks.get(node.block, ()) if node.block is not None else False
+
+    def writes_itself(self, node: Node, locations: LocationSet) -> bool:
+        """Whether ``node`` is one of them."""
+        return node in self._nodes
+
+
+def scope_between(first: Node, last: Node) -> Block | None:
+    """The innermost block that no path from the latest run of ``first`` to ``last`` leaves or re-enters."""
+    block = common_block(first, last)
+    assert block is not None, "both are in the graph"
+    start, end = first.ancestor_in(block), last.ancestor_in(block)
+    if start is first and end is not None and first.is_before(end):
+        return block
+    loop = outermost_loop(block)
+    return block if loop is None or loop.node is None else loop.node.block
+
+
+def writes_between(index: WriteIndex | SomeWriters, locations: LocationSet, first: Node, last: Node) -> bool:
     """Whether ``locations`` may be written between ``first`` and ``last`` of one graph, on any path.
 
     Paths lead from the latest run of ``first`` to ``last``. Writes by ``first`` and ``last`` themselves do not count.
@@ -423,7 +476,11 @@ def writes_between(index: WriteIndex, locations: LocationSet, first: Node, last:
 
 
 def _written_inside(
-    index: WriteIndex, locations: LocationSet, outer: Node, before: Node | None = None, after: Node | None = None
+    index: WriteIndex | SomeWriters,
+    locations: LocationSet,
+    outer: Node,
+    before: Node | None = None,
+    after: Node | None = None,
 ) -> bool:
     """Whether ``outer`` may write ``locations`` before, or after, it runs the given node inside of it."""
     at = before or after

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from irc.ir.constants import constant_value, is_none
 from irc.ir.graph import Graph
-from irc.ir.kinds import CALL
+from irc.ir.kinds import CALL, DOMAINS
 from irc.ir.node import Node
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import TensorType
@@ -46,6 +46,15 @@ def sees_storage(graph: Graph) -> bool:
     """
     nodes = with_subgraphs(graph)
     return graph.is_function or any(node.kind == CALL or "storage" in record(node.kind).layout for node in nodes)
+
+
+_MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *DOMAINS))
+"""Namespaces of operators whose kernels return fresh results in which no two elements share memory."""
+
+
+def makes_dense(kind: str) -> bool:
+    """Whether fresh results of operators of ``kind`` have no gaps, and each element a place of its own."""
+    return kind.startswith(_MAKERS) and "gaps" not in record(kind).layout
 
 
 def keeps_layout(node: Node) -> bool:

@@ -57,6 +57,7 @@ from irc.ir.node import Node
 from irc.ir.types import Type
 from irc.ops.algebra import PRIMITIVES, Expression
 from irc.ops.inference import Contents, NodeTypes, OperandTypes
+from irc.ops.regions import RegionRule
 from irc.ops.scalar import Function, ScalarSemantics
 from irc.ops.views import View
 
@@ -154,6 +155,7 @@ class Operator:
             `movement` `IN_ORDER`.
         view: how the view is taken again of other memory, and how new contents of a view reach its base; None if either
             cannot be said.
+        region: where a view lies in what it is a view of; None if nothing is known of that.
         keeps_elements: of a view that may show no elements though the operand has some, whether that of a node shows
             some. None: all do.
         scatters: whether the result is the first operand but for some elements.
@@ -209,6 +211,7 @@ class Operator:
     movement: Movement | None = None
     covers_operand: bool = False
     view: View | None = None
+    region: RegionRule | None = None
     keeps_elements: Callable[[Node], bool] | None = None
     scatters: bool = False
     shaped_like_first: bool = False

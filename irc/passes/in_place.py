@@ -16,12 +16,12 @@ from irc.alias.facts import OWN
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.clone import counterpart
-from irc.ir.kinds import CONSTANT, DOMAINS, GROUP, IF, ONNX_LOOP, PRIM_LOOP
+from irc.ir.kinds import CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.node import describe
 from irc.ir.region_flow import Slot, bodies, slots
 from irc.ir.types import TensorType
 from irc.ops import record, schemas
-from irc.ops.layouts import lies_as_first
+from irc.ops.layouts import lies_as_first, makes_dense
 from irc.ops.pointwise import can_replace_input, inplace_variant_of, reads_first
 from irc.ops.record import Movement
 from irc.passes.base import MOST_EXPLAINED, PassContext
@@ -353,10 +353,6 @@ def _last_uses(value: Value) -> dict[Block, Node]:
 # -- values that own their storage: each element once, in the order of memory ---
 
 
-_MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *DOMAINS))
-"""Namespaces of operators whose kernels return fresh results in which no two elements share memory."""
-
-
 class StorageOwners:
     """Which values own their storage, memoised: whoever adds one that does must call ``add``.
 
@@ -398,7 +394,7 @@ class StorageOwners:
     def _is_fresh(self, value: Value) -> bool:
         """Whether the node of ``value`` allocates it, or the caller gives it up."""
         node = value.node
-        if node is not None and not all(_makes_dense(made.kind) for made in _makers(node)):
+        if node is not None and not all(makes_dense(made.kind) for made in _makers(node)):
             return False
         wanted = Kind.DONATED if node is None else Kind.TEMPORARY
         memory = self._db.location_set(value)
@@ -432,11 +428,6 @@ def _reshapes(kind: str) -> bool:
     """Whether the first result has all elements of the first input, in their order, each once."""
     found = record(kind)
     return found.covers_operand or found.movement is Movement.IN_ORDER
-
-
-def _makes_dense(kind: str) -> bool:
-    """Whether fresh results of operators of ``kind`` have no gaps."""
-    return kind.startswith(_MAKERS) and "gaps" not in record(kind).layout
 
 
 def _makers(node: Node) -> Iterable[Node]:

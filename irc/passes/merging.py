@@ -185,14 +185,14 @@ def _report(kept: Sequence[tuple[Node, Node, Reason]], db: AliasDb, ctx: PassCon
         facts: Sequence[Fact] = ()
         if i < MOST_EXPLAINED and apart in (_READ, _WRITTEN):
             touched = node.inputs if apart is _READ else (*earlier.outputs, *node.outputs)
-            writers = db.writers(touched)
+            writers = db.writers(touched)  # none, perhaps: other nodes have been merged since
             if apart is _READ:
                 writers = [at for at in writers if _is_between(earlier, at, node)] or writers
-            facts = why_written(db, touched, writers[0])
-            text = (
-                f"{describe(writers[0])} {'in between writes what they read' if apart is _READ else 'writes into one'}"
-            )
-            apart = Reason(text, name_of(writers[0]), functional(writers, db, "cse"))
+            if writers:
+                facts = why_written(db, touched, writers[0])
+                what = "in between writes what they read" if apart is _READ else "writes into one"
+                text = f"{describe(writers[0])} {what}"
+                apart = Reason(text, name_of(writers[0]), functional(writers, db, "cse"))
         text = f"equal to %{earlier.outputs[0].name}, but not merged: {apart}"
         ctx.note(node, Reason(text, apart.blocker, apart.remedy), NOT_MERGED, facts)
 

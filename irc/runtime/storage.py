@@ -204,7 +204,7 @@ class Storage:
 def _written(db: AliasDb) -> list[Value]:
     if not db.any_writes():
         return []
-    return [v for v in db.values_in_order() if isinstance(db.reach_set(v), BigSet) or db.has_writers(v)]
+    return [v for v in db.values_in_order() if isinstance(db.reach_set(v), BigSet) or db.touches_storage(v)]
 
 
 def _between(user: Node, value: Value) -> Iterator[tuple[Node, Block]]:

@@ -165,8 +165,8 @@ graph(%x : Tensor):
   %w : Tensor = aten::relu_(%q)
   return (%p)
 """)
-    assert c.alias("p", "a")
-    assert c.alias("p", "q")
+    assert c.alias("p", "a") and c.alias("q", "a")
+    assert not c.alias("p", "q"), "they are pieces side by side"
     assert not c.alias("l", "a"), "the list is not the tensor"
     assert c.contain("l", "a")
     assert c.written("a")

@@ -18,6 +18,7 @@ from tests.programs import (
     list_steps,
     onnx_steps,
     opaque_steps,
+    slice_steps,
     torch_steps,
     union_steps,
 )
@@ -29,6 +30,7 @@ FEATURES = {
     **onnx_steps.STEPS,
     **heavy_steps.STEPS,
     **layout_steps.STEPS,
+    **slice_steps.STEPS,
     **opaque_steps.STEPS,
     **container_steps.STEPS,
     **list_steps.STEPS,

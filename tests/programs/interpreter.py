@@ -7,11 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 
+from irc.errors import Error
 from irc.ir import Block, Graph, Module, Node, Tensor, Value
-from irc.runtime.binding import bind
+from irc.runtime.binding import Kernel, bind
 from irc.runtime.lowering import runtime_constant
 
 Env = dict[Value, Any]
+
+_FAILURES = (Error, ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class Observer:
@@ -23,6 +26,9 @@ class Observer:
     def after(self, node: Node, env: Env) -> None:
         """``node`` has run; its outputs are in ``env``."""
 
+    def left_out(self, node: Node) -> None:
+        """``node`` has failed, or what it needs is missing."""
+
     def entered(self, block: Block, env: Env) -> None:
         """The parameters of ``block`` are in ``env``."""
 
@@ -33,21 +39,38 @@ class Observer:
 def interpret(graph: Graph, inputs: Sequence[Any], observer: Observer | None = None) -> list[Any]:
     """The outputs of ``graph``; like those of a plan, they may share memory with anything."""
     with np.errstate(all="ignore"):
-        return _Interpreter(graph.module, observer or Observer()).block(graph.block, inputs, {})
+        return Interpreter(graph.module, observer or Observer()).block(graph.block, inputs, {})
 
 
-class _Interpreter:
-    def __init__(self, module: Module | None, observer: Observer) -> None:
+class Interpreter:
+    """Runs blocks of the graphs of a module.
+
+    Args:
+        module: the graphs that are called.
+        observer: is told of what runs.
+        lenient: whether nodes that fail, and those that need their results, are left out.
+    """
+
+    def __init__(self, module: Module | None, observer: Observer, lenient: bool = False) -> None:
         self._module = module
         self._observer = observer
+        self._failures = _FAILURES if lenient else ()
         self._constants: Env = {}
+        self._kernels: dict[Node, Kernel] = {}
 
     def block(self, block: Block, arguments: Sequence[Any], outer: Env) -> list[Any]:
         env = outer | dict(zip(block.params, arguments, strict=True))
         self._observer.entered(block, env)
         for node in block.nodes:
+            if self._failures and not all(v in env for v in node.inputs):
+                self._observer.left_out(node)
+                continue
             self._observer.before(node, env)
-            results = self._node(node, [env[v] for v in node.inputs], env)
+            try:
+                results = self._node(node, [env[v] for v in node.inputs], env)
+            except self._failures:
+                self._observer.left_out(node)
+                continue
             env.update(zip(node.outputs, results, strict=True))
             self._observer.after(node, env)
         self._observer.left(block, env)
@@ -66,7 +89,9 @@ class _Interpreter:
                 return self.block(self._module.graphs[inputs[0]].block, inputs[1:], {})
             case "prim::FusionGroup":
                 return self.block(node.attributes["Subgraph"].block, inputs, {})
-        results = bind(node)(*inputs)
+        if node not in self._kernels:
+            self._kernels[node] = bind(node)
+        results = self._kernels[node](*inputs)
         if not node.outputs:
             return []
         return [results] if len(node.outputs) == 1 else results

@@ -109,6 +109,13 @@ class WriteTable(WriteLog):
     def writing(self, locations: LocationSet) -> list[Node]:
         return [node for node, row in self.rows.items() if any(intersects(w, locations) for _, w in row)]
 
+    def few_writing(self, locations: LocationSet, most: int) -> list[Node] | None:
+        found = self.writing(locations)
+        return found if len(found) <= most else None
+
+    def own(self, node: Node) -> list[Element]:
+        return [element for element, _ in self.rows.get(node, ())]
+
     def writing_just(self, locations: LocationSet) -> list[Node]:
         return [node for node, row in self.rows.items() if any(written == locations for _, written in row)]
 

@@ -30,6 +30,7 @@ from irc.ir.types import REMEMBERED, Type
 from irc.ir.value import Value
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of
+from irc.ops.regions import CUTTING
 from irc.ops.registry import on_change, record
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ def find_rule(kind: str) -> OfKind:
         rows = ops.schemas(kind)
         if rows:
             rule = rule_of_schemas(rows)
+            if ops.record(kind).region in CUTTING:
+                rule = _taking_parts(rule)
         elif ops.functional_by_default(kind):
             rule = None
         elif is_opaque(kind):
@@ -151,6 +154,17 @@ def find_rule(kind: str) -> OfKind:
         else:
             return opaque
     return _with_effects(rule, ops.effects(kind))
+
+
+def _taking_parts(rule: OfKind) -> OfKind:
+    """``rule`` for an operator that takes parts of tensors: only then is it asked which parts overlap."""
+
+    def noted(rec: Recorder, node: Node) -> Steps | None:
+        rec.facts.has_parts = True
+        own = rule_for(node, rule)
+        return None if own is None else own(rec, node)
+
+    return noted
 
 
 def _with_effects(rule: OfKind, effects: ops.Effects) -> OfKind:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import product
 from irc.ir.types import Dim, ListType, TensorType, Type
-from irc.ops import sizes, views
+from irc.ops import regions, sizes, views
 from irc.ops.aten.call import COMPLEX, REAL, Call, TorchFamily, element_type, like_first
 from irc.ops.record import Change
 from irc.ops.shape_rules import sliced
@@ -94,6 +94,17 @@ FAMILY.each("alias contiguous detach flatten reshape squeeze unflatten unsqueeze
 FAMILY.each("squeeze_ t_ transpose_ unsqueeze_", changes=Change.SHAPE)
 FAMILY.each("as_strided_ set_", changes=Change.MEMORY)
 FAMILY.each("split", size=sizes.split)
+
+FAMILY.each("select", region=regions.select)
+FAMILY.each("slice", region=regions.slice_)
+FAMILY.each("narrow", region=regions.narrow)
+FAMILY.each("unbind", region=regions.unbind)
+FAMILY.each("split split_with_sizes unsafe_split", region=regions.split)
+FAMILY.each("chunk unsafe_chunk", region=regions.pieces)
+FAMILY.each("tensor_split", region=regions.tensor_split)
+FAMILY.each("alias detach contiguous", region=regions.same)
+FAMILY.each("view reshape flatten ravel squeeze unsqueeze t transpose permute diagonal", region=regions.renumbered)
+FAMILY.each("expand expand_as broadcast_to unfold", region=regions.repeated)
 
 FAMILY.each("select", view=View(views.scatter("aten::select_scatter"), copies=True))
 FAMILY.each("slice", view=View(views.scatter("aten::slice_scatter"), copies=True), keeps_elements=views.of_an_end)

@@ -14,7 +14,7 @@ import numpy as np
 from irc.ir.limits import MAX_RANK
 from irc.ir.polynomials import is_positive, plus, product, quotient, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.ops import checks
+from irc.ops import checks, regions
 from irc.ops.inference import MAX_CONTENTS, Contents, NodeTypes, dims_array
 from irc.ops.record import Family, Movement
 from irc.ops.shape_rules import bounds, same_as_first, sliced
@@ -41,6 +41,10 @@ FAMILY.each("Transpose", movement=Movement.PERMUTED, kernel="shape")
 FAMILY.each(
     "DepthToSpace SpaceToDepth", movement=Movement.PERMUTED, attributes={"mode": ("DCR", "CRD")}, kernel="shape"
 )
+FAMILY.each("Reshape Flatten Squeeze Unsqueeze Transpose", region=regions.renumbered)
+FAMILY.each("Expand", region=regions.repeated)
+FAMILY.each("Slice", region=regions.onnx_slice)
+FAMILY.each("Split", region=regions.onnx_split)
 FAMILY.each("Expand", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
 FAMILY.each("Slice", movement=Movement.SELECTED, value_operands=(1, 2, 3, 4), kernel="shape")
 FAMILY.each("Split", changes_meaning=(18,))  # without sizes, an attribute must say how many parts there are

@@ -1,0 +1,111 @@
+"""Which nodes write which parts of tensors, for queries of the database that is given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.alias import regions
+from irc.alias.location_sets import LocationSet, intersects
+from irc.alias.memory_dag import MemoryDAG
+from irc.alias.regions import Part, is_read_as_part, part_of, reads_elements
+from irc.alias.write_index import SomeWriters, WriteIndex, writes_between
+from irc.ir.block import Block
+from irc.ir.node import Node
+from irc.ir.value import Value
+
+if TYPE_CHECKING:
+    from irc.alias.db import AliasDb
+
+_MOST_WRITERS = 32
+"""Of memory that more nodes write, the parts that they write are not told apart."""
+
+
+class Read(NamedTuple):
+    """What reading a value reads: memory in ``reach`` and, if that is known, no more of it than ``part``."""
+
+    reach: LocationSet
+    part: Part | None
+
+
+class PartWrites:
+    """The writes of an analysis, by the parts of storages that they write."""
+
+    def __init__(self, db: AliasDb, index: WriteIndex, dag: MemoryDAG) -> None:
+        self._db = db
+        self._index = index
+        self._dag = dag
+
+    def as_read(self, value: Value, contained: bool = True) -> Read:
+        """What reading ``value`` reads; a part only if all that reads it surely reads no more."""
+        part = part_of(self._db, value)
+        is_part = part is not None and is_read_as_part(self._db, value)
+        return Read(self._reach(value, contained), part if is_part else None)
+
+    def is_written(self, value: Value, scope: Block | None, contained: bool) -> bool:
+        """Whether some node may write memory of ``value``, or of what it holds, in one execution of ``scope``."""
+        if not self._index.touches(self._reach(value, contained)):
+            return False
+        read = self.as_read(value, contained)
+        writers = self._writers(read)
+        return writers is None or any(self.writes(node, read, scope) for node in writers)
+
+    def is_written_between(self, value: Value, first: Node, last: Node, scope: Block | None) -> bool:
+        """As `AliasDb.writes_between`; no path between the two leaves ``scope``."""
+        reach = self._reach(value, contained=True)
+        if not self._index.touches(reach) or not writes_between(self._index, reach, first, last):
+            return False
+        read = self.as_read(value)
+        writers = self._writers(read)
+        if writers is None:
+            return True
+        writers = [node for node in writers if self.writes(node, read, scope)]
+        return bool(writers) and writes_between(SomeWriters(writers), reach, first, last)
+
+    def writes(self, node: Node, read: Read, scope: Block | None) -> bool:
+        """Whether ``node`` itself may write what is read, in one execution of ``scope``."""
+        own = self._own(node)
+        if not any(intersects(locations, read.reach) for locations in own):
+            return False
+        part = read.part
+        written = None if part is None else self._written_parts(node, own, read.reach)
+        return part is None or written is None or any(part.apart(other, scope) is None for other in written)
+
+    def conflict(self, a: Node, b: Node) -> bool:
+        """As `AliasDb.conflict`, for nodes of which one writes storage that the other reads or writes."""
+        return (
+            not all(reads_elements(self._db, node) for node in (a, b))
+            or self._writes_operand(a, b)
+            or self._writes_operand(b, a)
+        )
+
+    def _writes_operand(self, node: Node, other: Node) -> bool:
+        """Whether ``node`` may write an operand of ``other``, in one execution of their block."""
+        own = self._own(node)
+        if not own:
+            return False
+        everything = self._dag.sets.union_all(own)
+        written = self._written_parts(node, own, everything)
+        if written is None:
+            return True
+        operands = [v for v in other.inputs if intersects(self._reach(v, contained=True), everything)]
+        parts = [part_of(self._db, value) for value in operands]
+        return any(part is None or part.apart(each, node.block) is None for part in parts for each in written)
+
+    def _writers(self, read: Read) -> list[Node] | None:
+        """The nodes that write memory of which a part is read; None if they are too many, or it is no part."""
+        return None if read.part is None else self._index.few_writing(read.reach, _MOST_WRITERS)
+
+    def _reach(self, value: Value, contained: bool) -> LocationSet:
+        return self._db.reach_set(value) if contained else self._db.location_set(value)
+
+    def _own(self, node: Node) -> list[LocationSet]:
+        """The locations that ``node`` itself writes, a set for each thing that it writes."""
+        return [self._dag.locations(element) for element in self._index.own(node)]
+
+    def _written_parts(self, node: Node, own: list[LocationSet], reach: LocationSet) -> list[Part] | None:
+        """The parts in ``reach`` that ``node``, which writes ``own``, writes; None if not known."""
+        written = regions.written(node)
+        if written is None or not {self._db.location_set(v) for v in written}.issuperset(own):
+            return None
+        parts = [part_of(self._db, v) for v in written if intersects(self._db.location_set(v), reach)]
+        return None if None in parts else [part for part in parts if part is not None]

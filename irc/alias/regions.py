@@ -1,0 +1,240 @@
+"""Which values show parts of one tensor that cannot overlap.
+
+Points-to sets tell storages apart, not parts of them. Two views of one tensor that lie apart (rows 0 and 1) share no
+memory although their storage is one. This is found here from the views alone, when a query asks: nothing is recorded,
+so nothing has to be kept right when the graph changes.
+
+Everything fails closed: what is not listed here may be anywhere in its storage. Invariants:
+
+- An answer is about *one* execution of a block, the *scope*. All numbers and index spaces that it rests on must have
+  one value in that time, or in the time in which the tensor lives that the parts are of.
+- Parts are of a *base*, of which no two elements are in one place: memory that a known operator allocates, or an input
+  of the main graph. (The boundary copies inputs with elements in one place if the graph writes to inputs.)
+- Nothing is said of memory in which an operator changes the shape, strides or storage of a tensor, of values that were
+  declared unknown, and of views of which an operand (a list of pieces, a list of numbers) is written.
+- A write is to no more than a part only by a known operator that writes just the elements of its operand. A part is
+  read as no more than a part only if all that may see it are known operators that read just the elements of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.alias.memory_types import has_memory
+from irc.alias.must import Cover, step_of
+from irc.alias.rules.schemas import compile_schema, is_unsettled
+from irc.ir.block import Block
+from irc.ir.constants import constant_value
+from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
+from irc.ir.node import Node
+from irc.ir.region_flow import inner_graph
+from irc.ir.types import ListType, TensorType
+from irc.ir.value import Value
+from irc.ops import functional_by_default, record, resolve, schemas
+from irc.ops.layouts import makes_dense
+from irc.ops.pointwise import is_pointwise
+from irc.ops.regions import Axis, Region, Span
+
+if TYPE_CHECKING:
+    from irc.alias.db import AliasDb
+
+_MOST_VIEWS = 16
+"""Of longer chains of views nothing is known."""
+
+_MOST_READERS = 64
+"""Of values with more users, views of views included, it is not known who reads them."""
+
+_NAMESPACES = ("aten::", *(f"{namespace}::" for namespace in DOMAINS))
+
+_TAKING_PIECES = frozenset({"prim::ListUnpack", "aten::__getitem__"})
+
+_PASSING = frozenset({"prim::ListConstruct", "prim::ListUnpack", "prim::TupleConstruct", "prim::TupleUnpack"})
+"""Neither read tensors nor keep them anywhere but in their results."""
+
+
+class Apart(NamedTuple):
+    """Why two values share no element: they are at ``first`` and ``second`` along ``axis``."""
+
+    axis: Axis
+    first: Span
+    second: Span
+
+    def __str__(self) -> str:
+        value, dim = self.axis
+        return f"they lie at {self.first} and {self.second} along dimension {dim} of %{value.name}"
+
+
+class Part(NamedTuple):
+    """What a value shows of ``base``."""
+
+    base: Value
+    region: Region
+
+    def apart(self, other: Part, scope: Block | None) -> Apart | None:
+        """Where the two lie if they certainly share no element in one execution of ``scope``."""
+        if self.base is not other.base:
+            return None
+        fixed = _around(scope) | _around(self.base.block)
+        for axis, span in self.region.spans.items():
+            found = other.region.spans.get(axis)
+            if found is not None and span.is_apart(found):
+                named = (axis[0], *span.values(), *found.values())
+                if all(value.block in fixed for value in named):
+                    return Apart(axis, span, found)
+        return None
+
+    def __str__(self) -> str:
+        spans = [f"{span} along dimension {dim} of %{of.name}" for (of, dim), span in self.region.spans.items()]
+        return " and ".join(spans)
+
+
+def part_of(db: AliasDb, value: Value) -> Part | None:
+    """What ``value`` shows of another tensor, if it is certain that it is no more than a part."""
+    if not db.facts.has_parts:
+        return None
+    views: list[tuple[Node, Value, int]] = []
+    at = _origin(db, value)
+    while at is not None and len(views) < _MOST_VIEWS and (found := _view(at)) is not None:
+        node, number = found
+        if not _is_settled(db, node):
+            return None
+        at = _origin(db, node.inputs[0])
+        if at is not None:
+            views.append((node, at, number))
+    if at is None or not views or not _is_base(db, at):
+        return None
+    region = Region()
+    for node, of, number in reversed(views):
+        rule = record(node.kind).region
+        shown = None if rule is None else rule(node, of, number, region)
+        if shown is None:
+            return None
+        region = shown
+    return Part(at, region) if region.spans else None
+
+
+def apart(db: AliasDb, a: Value, b: Value) -> Apart | None:
+    """Where ``a`` and ``b`` lie if they share no element in one execution of the block around both."""
+    first = part_of(db, a)
+    second = None if first is None else part_of(db, b)
+    return None if first is None or second is None else first.apart(second, _common(a, b))
+
+
+def _view(value: Value) -> tuple[Node, int] | None:
+    """The node whose first operand ``value`` is a view of, and its number; None if it is no view."""
+    node, number = value.node, value.index
+    if node is None or not isinstance(value.type, TensorType):
+        return None
+    if node.kind in _TAKING_PIECES:
+        if node.kind != "prim::ListUnpack":
+            given = constant_value(node.inputs[1]) if len(node.inputs) == 2 else None
+            number = given if type(given) is int else -1
+        node = node.inputs[0].node
+        if node is None or number < 0 or not isinstance(node.outputs[0].type, ListType):
+            return None
+    is_view = record(node.kind).region is not None and bool(node.inputs) and isinstance(node.inputs[0].type, TensorType)
+    return (node, number) if is_view and not is_unsettled(node) else None
+
+
+def _origin(db: AliasDb, value: Value) -> Value | None:
+    """The earliest value that certainly is the same tensor; None if that is unknown, or many steps away."""
+    for _ in range(_MOST_VIEWS):
+        if db.is_declared_unknown(value):
+            return None
+        is_new = (
+            value.node is not None and value.node.kind.startswith(_NAMESPACES) and not value.node.kind.endswith("_")
+        )
+        link = None if is_new else step_of(value)
+        if link is None or link.cover is not Cover.SAME:
+            return value
+        value = link.value
+    return None
+
+
+def _is_settled(db: AliasDb, view: Node) -> bool:
+    """Whether nothing writes a list of pieces that ``view`` gives, or its other operands."""
+    made = view.outputs[0]
+    is_fixed = isinstance(made.type, TensorType) or not db.touches_storage(made, contained=False)
+    return is_fixed and not any(has_memory(v.type) and db.touches_storage(v) for v in view.inputs[1:])
+
+
+def _is_base(db: AliasDb, value: Value) -> bool:
+    """Whether all elements of ``value``, a tensor that stays as it is, are in different places."""
+    if not isinstance(value.type, TensorType) or db.has_metadata_writers(value):
+        return False
+    if value.node is None:
+        return value.block is db.graph.block and not _may_be_called(db)
+    return makes_dense(value.node.kind) and db.is_own(value)
+
+
+def _may_be_called(db: AliasDb) -> bool:
+    """Whether other graphs may call this one, with tensors in which elements share memory."""
+    module = db.graph.module
+    return db.facts.constants_are_given or db.graph.is_function or (module is not None and len(module.graphs) > 1)
+
+
+def _around(block: Block | None) -> set[Block]:
+    return set() if block is None else set(block.around())
+
+
+def _common(a: Value, b: Value) -> Block | None:
+    around = _around(a.block)
+    return next((at for at in b.block.around() if at in around), None) if b.block is not None else None
+
+
+# -- who reads and writes parts ----------------------------------------------
+
+
+def written(node: Node) -> Sequence[Value] | None:
+    """The tensors of which ``node`` writes elements; None if it may write anything else."""
+    if not node.kind.endswith("_") or not _is_known(node):
+        return None
+    schema = resolve(node)
+    program = None if schema is None else compile_schema(schema)
+    if program is None or program.stores or program.escapes or program.variadic >= 0:
+        return None
+    found = [node.inputs[part.argument] for part in program.writes if part.argument < len(node.inputs)]
+    is_plain = not any(part.steps for part in program.writes)
+    return found if is_plain and all(isinstance(v.type, TensorType) for v in found) else None
+
+
+def is_read_as_part(db: AliasDb, value: Value) -> bool:
+    """Whether all that may see ``value`` surely reads no more of its storage than ``value`` shows."""
+    seen = {value}
+    pending = [value]
+    left = _MOST_READERS
+    while pending:
+        for user in pending.pop().iter_users():
+            left -= 1
+            if left < 0 or not reads_elements(db, user):
+                return False
+            for result in user.outputs:
+                if result not in seen and has_memory(result.type) and not db.is_own(result):
+                    seen.add(result)
+                    pending.append(result)
+    return True
+
+
+def reads_elements(db: AliasDb, node: Node) -> bool:
+    """Whether ``node`` surely reads no more than elements of its operands, and keeps no operand."""
+    if node.is_return:
+        return node.block is db.graph.block and not _may_be_called(db)
+    if node.kind in _PASSING:
+        return True
+    inner = inner_graph(node) if node.kind == GROUP else None
+    if inner is not None:
+        return all(each.kind == CONSTANT or is_pointwise(each) for each in inner.walk())
+    if not _is_known(node):
+        return False
+    schema = resolve(node) if schemas(node.kind) else None
+    program = None if schema is None else compile_schema(schema)
+    return program is None or not (program.stores or program.escapes)
+
+
+def _is_known(node: Node) -> bool:
+    """Whether ``node`` is of a known operator that uses no more than elements of its operands."""
+    found = record(node.kind)
+    if found.changes or "storage" in found.layout or node.blocks or not node.kind.startswith(_NAMESPACES):
+        return False
+    return not is_unsettled(node) if schemas(node.kind) else functional_by_default(node.kind)

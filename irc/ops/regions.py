@@ -1,0 +1,402 @@
+"""Where in a tensor a view of it lies: strided boxes whose bounds are numbers or expressions.
+
+Each dimension of each view is an *axis*, along which different places are different elements. A region states in which
+places of some axes all elements of a view lie. Two views are apart if along one axis their places are disjoint.
+
+Everything here fails closed. A number that is not known is None, and a bound that is None bounds nothing. A rule states
+only what it knows for certain: without its facts, the view may show any elements of its operand, in any order.
+
+Records of view operators have a `RegionRule` for what they show of their first operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import gcd
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from irc.ir.constants import constant_value
+from irc.ir.limits import MAX_SIZE
+from irc.ir.node import Node
+from irc.ir.polynomials import Polynomial, Size, UnknownSize, is_size, minus, plus, times, unknown_size
+from irc.ir.tensor import Tensor
+from irc.ir.types import INT, NONE
+from irc.ir.value import Value
+
+_MOST_DIMS = 8
+"""Dimensions further from the first, or from the last, are not known."""
+
+_DEEPEST = 8
+"""How many sums and products deep numbers are looked into."""
+
+_MOST_LENGTHS = 64
+"""Of longer lists of lengths, it is not known where the pieces lie: each adds up the lengths of those before it."""
+
+_LARGEST = 1 << 15
+"""The largest factor of a symbol. Sizes are far below 2^47, so no such sum exceeds 64 bits, where integers wrap."""
+
+Axis: TypeAlias = "tuple[Value, int | None]"
+"""A dimension of a value, from -1 on counted from the last one; None: the numbers of its pieces."""
+
+
+class Symbol(NamedTuple):
+    """An integer that is not a constant; at least 0, except a ``value``.
+
+    Attributes:
+        of: the value that it is, or whose axis it is about: numbers are only compared along one axis.
+        what: ``value``, an integer of the graph; ``count``, likewise, a size or the number of an iteration; ``size``,
+            how many places there are along the axis; ``bound``, the place that ``number`` is as a bound of a slice.
+        number: the expression.
+    """
+
+    of: Value
+    what: str
+    number: Size = 0
+
+    def values(self) -> Iterator[Value]:
+        """The values that it depends on."""
+        yield self.of
+        yield from values_of(self.number)
+
+
+def _symbols(size: Size) -> list[Symbol]:
+    if not isinstance(size, Polynomial):
+        return []
+    return [of.value for term, _ in size.terms for of, _ in term if isinstance(of, UnknownSize)]
+
+
+def values_of(size: Size) -> Iterator[Value]:
+    """The values that a number depends on."""
+    for symbol in _symbols(size):
+        yield from symbol.values()
+
+
+def quantity(value: Value, depth: int = 0) -> Size:
+    """The integer that ``value`` is, in terms of values of the graph; None if it may be something else."""
+    if value.type != INT:
+        return None
+    node, found = value.node, constant_value(value)
+    if type(found) is int:
+        return found
+    if node is not None and node.kind in _ARITHMETIC and len(node.inputs) == 2 and depth < _DEEPEST:
+        a, b = (quantity(v, depth + 1) for v in node.inputs)
+        number = _ARITHMETIC[node.kind](a, b)
+        if isinstance(number, int) or (isinstance(number, Polynomial) and number.largest <= _LARGEST):
+            return number
+    return unknown_size(Symbol(value, "count" if _counts(value) else "value"), 0)
+
+
+def _product(a: Size, b: Size) -> Size:
+    return times(a, b) if isinstance(a, int) or isinstance(b, int) else None
+
+
+_ARITHMETIC: Mapping[str, Callable[[Size, Size], Size]] = {"aten::add": plus, "aten::sub": minus, "aten::mul": _product}
+
+
+def _counts(value: Value) -> bool:
+    """Whether ``value`` is a size or the number of an iteration: at least 0."""
+    if value.node is not None:
+        return value.node.kind in ("aten::size", "aten::len", "aten::dim", "aten::numel")
+    return value.index == 0 and value.definer is not None and value.definer.kind == "prim::Loop"
+
+
+def is_from_0(size: Size) -> bool:
+    """Whether a number is at least 0 for certain."""
+    return is_size(size) and all(symbol.what != "value" for symbol in _symbols(size))
+
+
+def _is_negative(size: Size) -> bool:
+    return is_from_0(minus(-1, size))
+
+
+def text_of(size: Size) -> str:
+    """A number as people write it: ``%n + 1``."""
+    if not isinstance(size, Polynomial):
+        return str(size)
+    terms: list[tuple[bool, str]] = []
+    for term, n in size.terms:
+        factors = sorted(_text(of.value) for of, power in term for _ in range(power) if isinstance(of, UnknownSize))
+        terms.append((not factors, "*".join([str(n)] * (n != 1 or not factors) + factors)))
+    return " + ".join(text for _, text in sorted(terms)).replace("+ -", "- ")
+
+
+def _text(symbol: Symbol) -> str:
+    if symbol.what == "bound":
+        return text_of(symbol.number)
+    return "size" if symbol.what == "size" else f"%{symbol.of.name}"
+
+
+# -- regions -----------------------------------------------------------------
+
+
+class Span(NamedTuple):
+    """Places along an axis.
+
+    Attributes:
+        low: no place is before it.
+        high: all places are before it; None bounds nothing.
+        start: all places are a multiple of ``step`` behind it; None if that is not known.
+        step: how far apart neighbours are; 0 if there is one place.
+    """
+
+    low: Size = 0
+    high: Size = None
+    start: Size = None
+    step: int = 1
+
+    def is_apart(self, other: Span) -> bool:
+        """Whether no place is in both, for certain."""
+        if is_from_0(minus(other.low, self.high)) or is_from_0(minus(self.low, other.high)):
+            return True
+        common, distance = gcd(self.step, other.step), minus(self.start, other.start)
+        return isinstance(distance, int) and (distance % common if common else distance) != 0
+
+    def values(self) -> Iterator[Value]:
+        """The values that it depends on."""
+        for number in (self.low, self.high, self.start):
+            yield from values_of(number)
+
+    def __str__(self) -> str:
+        high = "end" if self.high is None else text_of(self.high)
+        return f"[{text_of(self.low)}, {high})" + (f" by {self.step}" if self.step > 1 else "")
+
+
+class Line(NamedTuple):
+    """The places of a dimension: number ``q``, if there is one, is at ``start + q`` along ``axis``.
+
+    Attributes:
+        whole: whether they are all places of the axis, so that numbers from the end mean the same.
+    """
+
+    axis: Axis
+    start: Size = 0
+    whole: bool = True
+
+    def place(self, number: Size) -> Size:
+        """Where a number is along the axis; None if either is not known."""
+        return plus(self.start, number)
+
+
+class Region(NamedTuple):
+    """What a view shows of a tensor.
+
+    Attributes:
+        spans: in which places it lies along the axes of which something is known.
+        lines: where dimensions of the view lie along axes; of others, each is an axis of its own.
+        once: whether no two elements of the view are in one place.
+    """
+
+    spans: Mapping[Axis, Span] = {}
+    lines: Mapping[int, Line] = {}
+    once: bool = True
+
+    def renumbered(self) -> Region:
+        """The same elements, or some of them, in unknown dimensions."""
+        return self._replace(lines={})
+
+    def sliced(self, of: Value, dim: int | None, low: Size, high: Size, step: int = 1) -> Region:
+        """The places of a slice of ``of``, which this region is of.
+
+        Bounds may count from the end, and are clamped. Where the slice begins is unknown if ``low`` is None, and it
+        ends with the dimension if ``high`` is.
+        """
+        lines = self.on_side(of, dim)
+        line = None if dim is None else lines.pop(dim, None)
+        if line is None:
+            return self._replace(lines=lines)
+        if isinstance(high, int) and high >= MAX_SIZE:
+            high = None
+        if low == 0 and high is None and step == 1:
+            return self._replace(lines={**lines, cast("int", dim): line})
+        begins = is_from_0(low)
+        if not line.whole and not (begins and (high is None or is_from_0(high))):
+            line = Line((of, cast("int", dim)))
+        old = self.spans.get(line.axis, Span())
+        first, end = (line.place(_bound(line.axis[0], number)) for number in (low, high))
+        if old.high is not None and (end is None or is_from_0(minus(end, old.high))):
+            end = old.high
+        start = line.place(low) if begins else None
+        if start is not None and step == 1:
+            lines[cast("int", dim)] = Line(line.axis, start, whole=False)
+        span = Span(0 if first is None else first, end, start, step)
+        return self._replace(spans={**self.spans, line.axis: span}, lines=lines)
+
+    def narrowed(self, of: Value, dim: int | None, start: Size, length: Size, step: int = 1) -> Region:
+        """``length`` places from index ``start`` on, from the end if it is below 0; all of them exist."""
+        end = plus(start, length)
+        return self.sliced(of, dim, start, end if is_from_0(start) or _is_negative(end) else None, step)
+
+    def at_index(self, of: Value, dim: int | None, index: Size) -> Region:
+        """The place with an index, without the dimension."""
+        found = self.narrowed(of, dim, index, 1, step=0)
+        toward = -1 if dim is None or dim >= 0 else 1
+        lines = {d + toward * (abs(d) > abs(dim or 0)): line for d, line in found.lines.items() if d != dim}
+        return found._replace(lines=lines)
+
+    def piece(self, of: Value, number: int) -> Region:
+        """One of the pieces of ``of``, which do not overlap where no elements do."""
+        span = {(of, None): Span(number, number + 1)} if self.once else {}
+        return self._replace(spans={**self.spans, **span}, lines={})
+
+    def on_side(self, of: Value, dim: int | None) -> dict[int, Line]:
+        """The lines of dimensions counted from the side that ``dim`` is counted from.
+
+        Which dimensions -1 and 1 are the same one depends on the rank, which is not known.
+        """
+        if dim is None or not self.once:
+            return {}
+        side = range(_MOST_DIMS) if dim >= 0 else range(-_MOST_DIMS, 0)
+        return {d: self.lines.get(d) or Line((of, d)) for d in side}
+
+
+def _bound(of: Value, number: Size) -> Size:
+    """The place to compare others with for a bound of a slice along an axis of ``of``.
+
+    The slice begins no earlier, or shows nothing from there on. For a bound from the end it may be below 0.
+    """
+    if number is None or is_from_0(number):
+        return number
+    if _is_negative(number):
+        return plus(unknown_size(Symbol(of, "size"), 0), number)
+    return unknown_size(Symbol(of, "bound", number), 0)
+
+
+RegionRule: TypeAlias = "Callable[[Node, Value, int, Region], Region | None]"
+"""What a view shows, of its node, the first operand, the number of the view (a result or an element of a list that is
+the result), and what the first operand shows. None: nothing is known."""
+
+# -- arguments ---------------------------------------------------------------
+
+
+def _number(node: Node, position: int, default: Size) -> Size:
+    """The integer that an argument is, or ``default`` if it is absent; None if it is not known."""
+    value = node.inputs[position] if position < len(node.inputs) else None
+    return default if value is None or value.type == NONE else quantity(value)
+
+
+def _constant(node: Node, position: int, default: int | None = None) -> int | None:
+    found = _number(node, position, default)
+    return found if isinstance(found, int) else None
+
+
+def _numbers(value: Value) -> list[int] | None:
+    """The constant integers of a list or tensor; None if there are none, or too many."""
+    source = value.made_by("prim::ListConstruct")
+    found = [constant_value(v) for v in source.inputs] if source is not None else constant_value(value)
+    if isinstance(found, Tensor):
+        found = found.numpy().tolist() if found.numel <= _MOST_LENGTHS and found.dtype.numpy.kind in "iu" else None
+    return _integers(found)
+
+
+def _integers(found: Any) -> list[int] | None:
+    items = cast("Sequence[Any]", found) if isinstance(found, list | tuple) else ()
+    return list(items) if 0 < len(items) <= _MOST_LENGTHS and all(type(n) is int for n in items) else None
+
+
+# -- rules of aten -------------------------------------------------------------
+
+
+def same(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements in the same dimensions."""
+    return shown._replace(lines={**shown.on_side(of, 0), **shown.on_side(of, -1)})
+
+
+def renumbered(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """Elements, each at most once, in other dimensions."""
+    return shown.renumbered()
+
+
+def repeated(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """Some of the elements, some of them several times."""
+    return shown._replace(lines={}, once=False)
+
+
+def select(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """One place along a dimension, which goes."""
+    return shown.at_index(of, _constant(node, 1), _number(node, 2, None))
+
+
+def slice_(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """Places from a start to an end, with a step."""
+    step = _constant(node, 4, 1)
+    if step is None or step < 1:
+        return shown.renumbered()
+    return shown.sliced(of, _constant(node, 1, 0), _number(node, 2, 0), _number(node, 3, None), step)
+
+
+def narrow(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """A number of places from a start on."""
+    return shown.narrowed(of, _constant(node, 1), _number(node, 2, None), _number(node, 3, None))
+
+
+def unbind(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """One place along a dimension, which goes, for each element of a list."""
+    return shown.at_index(of, _constant(node, 1, 0), number)
+
+
+def pieces(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """One of the pieces that a dimension is cut into."""
+    return shown.piece(node.outputs[0], number)
+
+
+def split(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """A piece of a given length, or one of several lengths."""
+    dim, length = _constant(node, 2, 0), _constant(node, 1)
+    if length is None:
+        return _of_lengths(node, _listed(node, 1), dim, of, number, shown)
+    low = length * number
+    return shown.sliced(of, dim, low, low + length).piece(node.outputs[0], number)
+
+
+def tensor_split(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """One of a number of pieces; those between given places may overlap."""
+    return shown.renumbered() if _number(node, 1, None) is None else pieces(node, of, number, shown)
+
+
+def _of_lengths(
+    node: Node, lengths: Sequence[int] | None, dim: int | None, of: Value, number: int, shown: Region
+) -> Region:
+    """A piece behind those of the lengths before."""
+    if lengths and number < len(lengths):
+        shown = shown.sliced(of, dim, sum(lengths[:number]), sum(lengths[: number + 1]))
+    return shown.piece(node.outputs[0], number)
+
+
+# -- rules of ONNX -------------------------------------------------------------
+
+_SLICE = ("starts", "ends", "axes", "steps")
+
+
+def onnx_slice(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """A box, of constant bounds with steps above 0."""
+    starts, ends, axes, steps = (_listed(node, i, name) for i, name in enumerate(_SLICE, 1))
+    if not starts or not ends or axes is None or steps is None:
+        return shown.renumbered()
+    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
+    is_even = len(starts) == len(ends) == len(axes) == len(steps) == len(set(axes))
+    if not is_even or min(steps) < 1 or min(axes) < 0 <= max(axes):  # -1 may be an axis that is named already
+        return shown.renumbered()
+    for low, high, axis, step in zip(starts, ends, axes, steps):
+        shown = shown.sliced(of, axis, low, high, step)
+    return shown if len(axes) == 1 else shown.renumbered()
+
+
+def _listed(node: Node, position: int, name: str = "") -> list[int] | None:
+    """Integers of a constant argument or an attribute; empty if there is neither; None if not known."""
+    value = node.inputs[position] if position < len(node.inputs) else None
+    is_there = value is not None and value.type != NONE
+    if name in node.attributes:
+        return None if is_there else _integers(node.attributes[name])
+    return _numbers(value) if value is not None and is_there else []
+
+
+def onnx_split(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """A piece, perhaps of a known length."""
+    dim = node.attributes.get("axis", 0)
+    return _of_lengths(node, _listed(node, 1, "split"), dim if type(dim) is int else None, of, number, shown)
+
+
+CUTTING = frozenset(
+    {select, slice_, narrow, unbind, split, pieces, tensor_split, onnx_slice, onnx_split}  # others only rearrange
+)
+"""The rules of views that may be known to be less than their operand."""
