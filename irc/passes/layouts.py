@@ -53,7 +53,8 @@ class Layouts:
         It stays right for values that there were before while a pass changes the graph, as long as it adds nothing
         that sees layouts, and puts others only in place of values that are not seen, or that are the same tensors.
         """
-        if self._generation != self._db.generation:  # analysing again gives locations other numbers
+        # Analysing again gives locations other numbers, of which there are none if no value is seen.
+        if self._generation is None or (self._values and self._generation != self._db.generation):
             self._generation = self._db.generation
             self._values, self._places = self._find()
         if not self._values:

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irc.compiler
 from benchmarks import families, work
 from irc.alias.facts import Facts
-from irc.ir import Graph, Value, parse_graph, parse_module
+from irc.ir import Graph, Tensor, Value, parse_graph, parse_module
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
 from tests.effort import Spy
@@ -38,6 +39,22 @@ def test_values_that_may_be_at_thousands_of_places_are_not_listed_for_each_node(
         PassManager(pipeline).run(graph)
         counts.append(looked_at.call_count)
     assert counts[1] <= 5 * counts[0] + 100
+
+
+def test_layouts_that_nothing_sees_are_looked_for_once(spy: Spy) -> None:
+    walks = spy(Graph, "walk")
+    weights = {f"w{i}": Tensor.of(np.arange(6, dtype=np.float32).reshape(2, 3) + i, f"w{i}") for i in range(40)}
+    nodes = [
+        f'  %w{i} : Float(2, 3) = prim::Constant[value=@"w{i}"]()\n'
+        f"  %t{i} : Float(3, 2) = onnx::Transpose(%w{i})\n"
+        f"  %y{i} : Float(3, 2) = onnx::Add(%x, %t{i})\n"
+        for i in range(40)
+    ]
+    results = ", ".join(f"%y{i}" for i in range(40))
+    graph = parse_graph(f"graph(%x : Float(3, 2)):\n{''.join(nodes)}  return ({results})\n", weights)
+    walks.reset_mock()
+    assert PassManager("constant-fold").run(graph).stats["constant-fold.folded"] == 40
+    assert walks.call_count < 10
 
 
 READERS = {
