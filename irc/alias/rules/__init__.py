@@ -161,10 +161,19 @@ def _taking_parts(rule: OfKind) -> OfKind:
 
     def noted(rec: Recorder, node: Node) -> Steps | None:
         rec.facts.has_parts = True
-        own = rule_for(node, rule)
-        return None if own is None else own(rec, node)
+        return _apply(rec, node, rule)
 
     return noted
+
+
+def _apply(rec: Recorder, node: Node, rule: OfKind) -> Steps | None:
+    """Record what ``rule`` says of ``node``, also that all is fresh."""
+    own = rule_for(node, rule)
+    if own is not None:
+        return own(rec, node)
+    for output in node.outputs:
+        rec.fresh(output)
+    return None
 
 
 def _with_effects(rule: OfKind, effects: ops.Effects) -> OfKind:
@@ -178,12 +187,7 @@ def _with_effects(rule: OfKind, effects: ops.Effects) -> OfKind:
             rec.write(node, f.RANDOM)
         if ops.Effects.SIDE_EFFECT in actual:
             rec.write(node, f.WORLD)
-        own = rule_for(node, rule)
-        if own is not None:
-            return own(rec, node)
-        for output in node.outputs:
-            rec.fresh(output)
-        return None
+        return _apply(rec, node, rule)
 
     return both
 
