@@ -43,15 +43,16 @@ test-all: test test-slow test-numpy test-x86-64
 test-slow: $(VENV)/.test
 	$(TESTING) $(BIN)/python -m pytest -n $(JOBS) -m "slow or hypothesis" --ignore=tests/differential
 
-# What runs models, rather than single kernels or passes.
+# What runs models, rather than single kernels or passes. The two targets below try as many random programs as `test`:
+# the long runs of `test-slow` are with native code.
 RUNNING := tests/native tests/programs tests/runtime tests/test_onnx_backend.py tests/test_small_models.py
 
 # As if llvmlite were not installed: tests/conftest.py sees to that.
 test-numpy: $(VENV)/.test
-	$(TESTING) IRC_BACKEND=numpy $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
+	$(TESTING) IRC_EXAMPLES=0.25 IRC_BACKEND=numpy $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
 
 test-x86-64: $(VENV)/.test
-	$(TESTING) IRC_NATIVE_CPU=x86-64 $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
+	$(TESTING) IRC_EXAMPLES=0.25 IRC_NATIVE_CPU=x86-64 $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
