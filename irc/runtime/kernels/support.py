@@ -53,7 +53,8 @@ def note_origin(x: Array, parts: Sequence[Array]) -> None:
     """Note the arrays that the constant ``x`` was made of, pointwise."""
     own = owner(x)
     key = id(own)
-    _MADE_OF[key] = ref(own, lambda _: _MADE_OF.pop(key, None)), parts
+    # As a default, the table is still there when Python ends and clears modules.
+    _MADE_OF[key] = ref(own, lambda _, table=_MADE_OF: table.pop(key, None)), parts
 
 
 def origin(x: Array) -> Sequence[Array]:
