@@ -260,10 +260,10 @@ class AliasDb:
         if written is EMPTY:
             self._check_values(values)
             return False
-        if not self.facts.has_parts:
-            return intersects(written, self.reach_set(values))
         if not intersects(written, self.reach_set(values)):
             return False
+        if not self.facts.has_parts:
+            return True
         read = list(islice(_members(values), _MOST_PARTS + 1))
         nodes = list(islice(chain((node,), node.nested()), _MOST_PARTS + 1))
         if max(len(read), len(nodes)) > _MOST_PARTS:
