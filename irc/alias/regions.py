@@ -75,12 +75,11 @@ class Part(NamedTuple):
         """Where the two lie if they certainly share no element in one execution of ``scope``."""
         if self.base is not other.base:
             return None
-        fixed = _around(scope) | _around(self.base.block)
         for axis, span in self.region.spans.items():
             found = other.region.spans.get(axis)
             if found is not None and span.is_apart(found):
                 named = (axis[0], *span.values(), *found.values())
-                if all(value.block in fixed for value in named):
+                if all(_is_around(value.block, scope) or _is_around(value.block, self.base.block) for value in named):
                     return Apart(axis, span, found)
         return None
 
@@ -174,13 +173,19 @@ def _may_be_called(db: AliasDb) -> bool:
     return db.facts.constants_are_given or db.graph.is_function or (module is not None and len(module.graphs) > 1)
 
 
-def _around(block: Block | None) -> set[Block]:
-    return set() if block is None else set(block.around())
+def _is_around(outer: Block | None, inner: Block | None) -> bool:
+    """Whether ``outer`` is ``inner`` or one of the blocks around it; not if one of them is None."""
+    while inner is not None and inner is not outer:
+        inner = inner.node.block if inner.node is not None else None
+    return inner is not None
 
 
 def _common(a: Value, b: Value) -> Block | None:
-    around = _around(a.block)
-    return next((at for at in b.block.around() if at in around), None) if b.block is not None else None
+    """The innermost block around both; None if they are of different graphs."""
+    block = a.block
+    while block is not None and not _is_around(block, b.block):
+        block = block.node.block if block.node is not None else None
+    return block
 
 
 # -- who reads and writes parts ----------------------------------------------

@@ -102,6 +102,8 @@ def _counts(value: Value) -> bool:
 
 def is_from_0(size: Size) -> bool:
     """Whether a number is at least 0 for certain."""
+    if isinstance(size, int):
+        return size >= 0
     return is_size(size) and all(symbol.what != "value" for symbol in _symbols(size))
 
 
@@ -154,7 +156,8 @@ class Span(NamedTuple):
     def values(self) -> Iterator[Value]:
         """The values that it depends on."""
         for number in (self.low, self.high, self.start):
-            yield from values_of(number)
+            if isinstance(number, Polynomial):  # not most of the time
+                yield from values_of(number)
 
     def __str__(self) -> str:
         high = "end" if self.high is None else text_of(self.high)
@@ -172,27 +175,67 @@ class Line(NamedTuple):
     start: Size = 0
     whole: bool = True
 
-    def place(self, number: Size) -> Size:
-        """Where a number is along the axis; None if either is not known."""
-        return plus(self.start, number)
+
+class Side(NamedTuple):
+    """Where the dimensions of a view lie, counted from its first one, or from its last one.
+
+    Attributes:
+        sign: 1 if they are counted from the first one on, 0, 1, 2, ...; -1 if from the last one back, -1, -2, ...
+        lines: where those next to this side lie; None: it is an axis of its own.
+        rest: the value of which all others are dimensions.
+        shift: how much further from the side they are there.
+    """
+
+    sign: int
+    lines: tuple[Line | None, ...]
+    rest: Value
+    shift: int = 0
+
+    def along(self, of: Value, count: int) -> list[Line]:
+        """The first lines of ``of``, which this side is of: all that are listed, and at least ``count``."""
+        lines = [Line((of, self.dim(at))) if line is None else line for at, line in enumerate(self.lines)]
+        lines += [Line((self.rest, self.dim(at + self.shift))) for at in range(len(lines), count)]
+        return lines
+
+    def dim(self, at: int) -> int:
+        """The number of the dimension that is ``at`` steps from the side."""
+        return at if self.sign > 0 else ~at
+
+    def changed(self, lines: Sequence[Line | None], more: int = 0) -> Side:
+        """The side with these lines, after which there are ``more`` dimensions more than before."""
+        return Side(self.sign, tuple(lines), self.rest, self.shift + more)
 
 
 class Region(NamedTuple):
     """What a view shows of a tensor.
 
+    Which dimensions -1 and 1 are the same one depends on the rank, which is not known: each side is by itself.
+
     Attributes:
         spans: in which places it lies along the axes of which something is known.
-        lines: where dimensions of the view lie along axes; of others, each is an axis of its own.
-        once: whether no two elements of the view are in one place.
+        first: where its dimensions lie, from 0 on; None: each is an axis of its own.
+        last: likewise, from -1 back.
+        once: whether no two elements of the view are in one place; if not, its dimensions are no axes.
     """
 
     spans: Mapping[Axis, Span] = {}
-    lines: Mapping[int, Line] = {}
+    first: Side | None = None
+    last: Side | None = None
     once: bool = True
 
     def renumbered(self) -> Region:
         """The same elements, or some of them, in unknown dimensions."""
-        return self._replace(lines={})
+        return Region(self.spans, None, None, self.once)
+
+    def with_side(self, side: Side) -> Region:
+        """The same elements, or some of them, of whose dimensions just this is known."""
+        return Region(self.spans, *((side, None) if side.sign > 0 else (None, side)), self.once)
+
+    def side(self, of: Value, dim: int) -> Side:
+        """The dimensions of ``of``, which this region is of, from the side that ``dim`` is counted from."""
+        if dim >= 0:
+            return self.first or Side(1, (), of)
+        return self.last or Side(-1, (), of)
 
     def sliced(self, of: Value, dim: int | None, low: Size, high: Size, step: int = 1) -> Region:
         """The places of a slice of ``of``, which this region is of.
@@ -200,26 +243,26 @@ class Region(NamedTuple):
         Bounds may count from the end, and are clamped. Where the slice begins is unknown if ``low`` is None, and it
         ends with the dimension if ``high`` is.
         """
-        lines = self.on_side(of, dim)
-        line = None if dim is None else lines.pop(dim, None)
-        if line is None:
-            return self._replace(lines=lines)
+        if dim is None or not self.once or not -_MOST_DIMS <= dim < _MOST_DIMS:
+            return self.renumbered()
+        side, at = self.side(of, dim), dim if dim >= 0 else ~dim
+        lines: list[Line | None] = [*side.along(of, at + 1)]
+        axis, before, whole = cast("Line", lines[at])
         if isinstance(high, int) and high >= MAX_SIZE:
             high = None
         if low == 0 and high is None and step == 1:
-            return self._replace(lines={**lines, cast("int", dim): line})
+            return self.with_side(side.changed(lines))
         begins = is_from_0(low)
-        if not line.whole and not (begins and (high is None or is_from_0(high))):
-            line = Line((of, cast("int", dim)))
-        old = self.spans.get(line.axis, Span())
-        first, end = (line.place(_bound(line.axis[0], number)) for number in (low, high))
-        if old.high is not None and (end is None or is_from_0(minus(end, old.high))):
+        if not whole and not (begins and (high is None or is_from_0(high))):
+            axis, before = (of, dim), 0
+        first, end = plus(before, _bound(axis[0], low)), plus(before, _bound(axis[0], high))
+        old = self.spans.get(axis)
+        if old is not None and old.high is not None and (end is None or is_from_0(minus(end, old.high))):
             end = old.high
-        start = line.place(low) if begins else None
-        if start is not None and step == 1:
-            lines[cast("int", dim)] = Line(line.axis, start, whole=False)
+        start = plus(before, low) if begins else None
+        lines[at] = None if start is None or step != 1 else Line(axis, start, whole=False)
         span = Span(0 if first is None else first, end, start, step)
-        return self._replace(spans={**self.spans, line.axis: span}, lines=lines)
+        return Region({**self.spans, axis: span}).with_side(side.changed(lines))
 
     def narrowed(self, of: Value, dim: int | None, start: Size, length: Size, step: int = 1) -> Region:
         """``length`` places from index ``start`` on, from the end if it is below 0; all of them exist."""
@@ -229,24 +272,16 @@ class Region(NamedTuple):
     def at_index(self, of: Value, dim: int | None, index: Size) -> Region:
         """The place with an index, without the dimension."""
         found = self.narrowed(of, dim, index, 1, step=0)
-        toward = -1 if dim is None or dim >= 0 else 1
-        lines = {d + toward * (abs(d) > abs(dim or 0)): line for d, line in found.lines.items() if d != dim}
-        return found._replace(lines=lines)
+        side = found.first or found.last
+        if side is None or dim is None:
+            return found
+        at = dim if dim >= 0 else ~dim
+        return found.with_side(side.changed((*side.lines[:at], *side.lines[at + 1 :]), more=1))
 
     def piece(self, of: Value, number: int) -> Region:
         """One of the pieces of ``of``, which do not overlap where no elements do."""
         span = {(of, None): Span(number, number + 1)} if self.once else {}
-        return self._replace(spans={**self.spans, **span}, lines={})
-
-    def on_side(self, of: Value, dim: int | None) -> dict[int, Line]:
-        """The lines of dimensions counted from the side that ``dim`` is counted from.
-
-        Which dimensions -1 and 1 are the same one depends on the rank, which is not known.
-        """
-        if dim is None or not self.once:
-            return {}
-        side = range(_MOST_DIMS) if dim >= 0 else range(-_MOST_DIMS, 0)
-        return {d: self.lines.get(d) or Line((of, d)) for d in side}
+        return Region({**self.spans, **span}, None, None, self.once)
 
 
 def _bound(of: Value, number: Size) -> Size:
@@ -298,7 +333,8 @@ def _integers(found: Any) -> list[int] | None:
 
 def same(node: Node, of: Value, number: int, shown: Region) -> Region:
     """All elements in the same dimensions."""
-    return shown._replace(lines={**shown.on_side(of, 0), **shown.on_side(of, -1)})
+    first, last = (side.changed(side.along(of, 0)) for side in (shown.side(of, 0), shown.side(of, -1)))
+    return Region(shown.spans, first, last, shown.once)
 
 
 def renumbered(node: Node, of: Value, number: int, shown: Region) -> Region:
@@ -308,7 +344,7 @@ def renumbered(node: Node, of: Value, number: int, shown: Region) -> Region:
 
 def repeated(node: Node, of: Value, number: int, shown: Region) -> Region:
     """Some of the elements, some of them several times."""
-    return shown._replace(lines={}, once=False)
+    return Region(shown.spans, once=False)
 
 
 def select(node: Node, of: Value, number: int, shown: Region) -> Region:
