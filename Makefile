@@ -35,16 +35,16 @@ demo: $(VENV)/.test
 	$(BIN)/python -m irc.demo
 
 test: $(VENV)/.test
-	$(TESTING) IRC_EXAMPLES=0.25 $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --ignore=tests/differential
+	$(TESTING) IRC_EXAMPLES=0.12 $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --ignore=tests/differential
 
 test-all: test test-slow test-numpy test-x86-64
 
-# Exhaustive sweeps, which pyproject.toml calls slow, and four times as many random programs and operands.
+# Exhaustive sweeps, which pyproject.toml calls slow, and eight times as many random programs and operands.
 test-slow: $(VENV)/.test
 	$(TESTING) $(BIN)/python -m pytest -n $(JOBS) -m "slow or hypothesis" --ignore=tests/differential
 
-# What runs models, rather than single kernels or passes. The two targets below try as many random programs as `test`:
-# the long runs of `test-slow` are with native code.
+# What runs models, rather than single kernels or passes. The two targets below try a quarter of the random programs of
+# `test-slow`, which are with native code.
 RUNNING := tests/native tests/programs tests/runtime tests/test_onnx_backend.py tests/test_small_models.py
 
 # As if llvmlite were not installed: tests/conftest.py sees to that.

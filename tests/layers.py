@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import networkx
+
+from irc.ir.graph import gc_paused
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "irc"
@@ -95,9 +97,23 @@ def sources() -> tuple[Source, ...]:
         parts = path.relative_to(ROOT).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         text = path.read_text("utf-8")
-        tree = ast.parse(text)
-        found.append(Source(name, path, text, tree, tuple(ast.walk(tree))))
+        with gc_paused():  # it would visit all nodes again and again
+            tree = ast.parse(text)
+            found.append(Source(name, path, text, tree, tuple(_nodes(tree))))
     return tuple(found)
+
+
+def _nodes(tree: ast.Module) -> list[ast.AST]:
+    """All nodes below ``tree``; faster than `ast.walk`."""
+    found: list[Any] = [tree]
+    for node in found:
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                found += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
 
 
 @cache
@@ -105,27 +121,24 @@ def _module_names() -> frozenset[str]:
     return frozenset(source.name for source in sources())
 
 
-def imports(source: str | ast.Module, module: str, is_package: bool = False) -> Iterator[Import]:
-    """Every import of a module of irc in ``source``, wherever in it."""
+def imports(source: str | Sequence[ast.AST], module: str, is_package: bool = False) -> Iterator[Import]:
+    """Every import of a module of irc in ``source``, a text or all nodes of one, wherever in it."""
     package = module.split(".") if is_package else module.split(".")[:-1]
-    tree = ast.parse(source) if isinstance(source, str) else source
-    for node, is_for_types, is_deferred in _statements(tree, False, False):
-        for name in _imported(node, package):
-            if name.split(".")[0] == "irc":
-                yield Import(node.lineno, name, is_for_types, is_deferred)
+    nodes = _nodes(ast.parse(source)) if isinstance(source, str) else source
+    deferring = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)]
+    deferred = [(n.lineno, n.end_lineno or 0) for n in deferring]
+    conditions = [n for n in nodes if isinstance(n, ast.If) and _last_name(n.test) == "TYPE_CHECKING"]
+    guarded = [(n.body[0].lineno, n.body[-1].end_lineno or 0) for n in conditions]
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            for name in _imported(node, package):
+                if name.split(".")[0] == "irc":
+                    line = node.lineno
+                    yield Import(line, name, _is_within(guarded, line), _is_within(deferred, line))
 
 
-def _statements(
-    node: ast.AST, is_for_types: bool, is_deferred: bool
-) -> Iterator[tuple[ast.expr | ast.stmt, bool, bool]]:
-    if isinstance(node, ast.expr | ast.stmt):
-        yield node, is_for_types, is_deferred
-    is_deferred = is_deferred or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    guarded: list[ast.stmt] = []
-    if isinstance(node, ast.If) and _last_name(node.test) == "TYPE_CHECKING":
-        guarded = node.body
-    for child in ast.iter_child_nodes(node):
-        yield from _statements(child, is_for_types or child in guarded, is_deferred)
+def _is_within(spans: list[tuple[int, int]], line: int) -> bool:
+    return any(first <= line <= last for first, last in spans)
 
 
 def _last_name(node: ast.AST) -> str:
@@ -153,7 +166,7 @@ def _imported(node: ast.AST, package: list[str]) -> list[str]:
 def all_imports() -> dict[str, list[Import]]:
     """The imports of every module of irc."""
     return {
-        source.name: list(imports(source.tree, source.name, source.path.name == "__init__.py")) for source in sources()
+        source.name: list(imports(source.nodes, source.name, source.path.name == "__init__.py")) for source in sources()
     }
 
 

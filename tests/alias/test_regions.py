@@ -463,13 +463,13 @@ def check_programs(first: int, count: int) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_programs_of_views_do_nothing_that_is_denied(block: int) -> None:
-    check_programs(200 * block, 200)
+    check_programs(100 * block, 100)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(12))
 def test_many_programs_of_views_do_nothing_that_is_denied(block: int) -> None:
-    check_programs(1000 + 500 * block, 500)
+    check_programs(400 + 500 * block, 500)
 
 
 def test_graphs_without_parts_ask_for_none(spy) -> None:

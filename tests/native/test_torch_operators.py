@@ -133,7 +133,7 @@ WITHOUT = set(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("step", slow_if([5, 1], [1]))
+@pytest.mark.parametrize("step", slow_if([12, 1], [1]))
 def test_operators(name: str, step: int) -> None:
     record = ops.semantics(f"aten::{name}")
     seen = sum(
