@@ -31,6 +31,8 @@ def clone_node(node: Node, graph: Graph, mapping: ValueMap) -> Node:
     entered into it. Names are kept, made unique where they are taken.
     """
     copy = _clone_one(node, graph, mapping)
+    if not node.blocks:
+        return copy
     pending = [(node, copy)]
     while pending:  # not recursive: nesting may be deep
         old, new = pending.pop()

@@ -7,6 +7,7 @@ copies share them. Names that begin with ``irc.`` are irc's own; all others are 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from types import MappingProxyType
@@ -109,9 +110,9 @@ def sources(node: Node) -> list[str]:
 def provenance(nodes: Iterable[Node]) -> Metadata:
     """The metadata of a node that stands for ``nodes``: theirs merged, and their names as its source."""
     nodes = list(nodes)
-    found = merged(node.metadata for node in nodes)
-    names = dict.fromkeys(name for node in nodes for name in sources(node))
-    return frozen({**found, SOURCE: _source_text(names)}) if names else found
+    found = merged([node.metadata for node in nodes])
+    names = dict.fromkeys([name for node in nodes for name in sources(node)])
+    return MappingProxyType({**found, SOURCE: _source_text(names)}) if names else found
 
 
 def inlined(inner: Node, call: Node) -> Metadata:
@@ -122,7 +123,7 @@ def inlined(inner: Node, call: Node) -> Metadata:
     found = merged([inner.metadata, call.metadata])
     own = sources(inner) if inner.name or SOURCE in inner.metadata else []
     names = [f"{outer}/{name}" if name != _MORE else _MORE for outer in sources(call) for name in own]
-    return frozen({**found, SOURCE: _source_text(names or sources(call))})
+    return MappingProxyType({**found, SOURCE: _source_text(names or sources(call))})
 
 
 def merged(parts: Iterable[Metadata]) -> Metadata:
@@ -134,7 +135,7 @@ def merged(parts: Iterable[Metadata]) -> Metadata:
     for part in given:
         for key, text in part.items():
             found.setdefault(key, {})[text] = None
-    return frozen({key: _joined(key, list(texts)) for key, texts in found.items()})
+    return MappingProxyType({key: _joined(key, list(texts)) for key, texts in found.items()}) if found else NOTHING
 
 
 def _joined(key: str, texts: list[str]) -> str:
@@ -152,8 +153,7 @@ def _source_text(names: Iterable[str]) -> str:
 def _listed(texts: Iterable[str], separator: str, most: int) -> str:
     """The first ``most`` of ``texts``, or as many as fit, at least one; "..." if that is not all."""
     texts = list(texts)
-    kept = [text for text in texts if text != _MORE]
-    ends = accumulate(len(text) + len(separator) for text in kept)
-    fitting = max(1, sum(end <= MOST_CHARACTERS for end in ends))
-    listed = kept[: min(most, fitting)]
-    return separator.join([*listed, *[_MORE] * (len(listed) < len(texts))])
+    kept = [text for text in texts if text != _MORE][:most]
+    ends = list(accumulate([len(text) + len(separator) for text in kept]))
+    listed = kept[: max(1, bisect_right(ends, MOST_CHARACTERS))]
+    return separator.join([*listed, _MORE] if len(listed) < len(texts) else listed)

@@ -191,13 +191,13 @@ class Node(HasMetadata):
     def prev(self) -> Node | None:
         """The node before this one in its block, or None."""
         before = self._prev
-        return None if before is None or before.is_return else before
+        return None if before is None or before.kind == RETURN else before
 
     @property
     def next(self) -> Node | None:
         """The node after this one in its block, or None."""
         after = self._next
-        return None if after is None or after.is_return else after
+        return None if after is None or after.kind == RETURN else after
 
     @property
     def is_return(self) -> bool:

@@ -195,7 +195,7 @@ class Type:
         """Number of dimensions of a tensor, or None."""
         return None if self.shape is None else len(self.shape)
 
-    @property
+    @cached_property
     def static_shape(self) -> tuple[int, ...] | None:
         """The shape of a tensor if every dimension is a known size, else None."""
         if self.shape is None:
@@ -236,7 +236,7 @@ class TensorType(Type):
 
     def __new__(cls, dtype: DType | None = None, shape: Shape | None = None) -> Self:
         # True and 1.0 equal 1, but are no sizes: what `tensor_fault` refuses must not be taken for a type that exists.
-        are_sizes = shape is None or (shape.__class__ is tuple and _SIZES.issuperset([d.__class__ for d in shape]))
+        are_sizes = shape is None or (shape.__class__ is tuple and _SIZES.issuperset(map(type, shape)))
         if are_sizes and dtype.__class__ in _DTYPES:
             return cls._unique(dtype, shape)
         return cls._apart(dtype, shape)
@@ -481,7 +481,7 @@ def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorTyp
 
 def refined(known: Type, other: Type) -> Type:
     """``known`` with open parts filled in from ``other``; a number also replaces a named size."""
-    return merged(known, other, _refined)
+    return known if known is other else merged(known, other, _refined)
 
 
 def _refined(known: TensorType, other: TensorType) -> TensorType:

@@ -8,6 +8,7 @@ from irc.errors import Error, error_text, last_line, misfit, package_of
 from irc.ir.kinds import DOMAINS
 from irc.support.plugins import OPERATORS, entry_points, load
 
+_PACKAGE = package_of(__name__)
 _OWN = ("aten", "irc", "prim", *DOMAINS)
 
 _CALLED_WITH = {"a shape rule": ("types",), "an alias rule": ("rec", "node"), "a kernel's binder": ("node",)}
@@ -65,7 +66,7 @@ def check_callable(what: str, kind: str, function: object) -> None:
 
 def is_foreign(function: object) -> bool:
     """Whether ``function`` is not irc's own."""
-    return package_of(getattr(function, "__module__", "")) != package_of(__name__)
+    return package_of(getattr(function, "__module__", "")) != _PACKAGE
 
 
 def origin(function: object) -> tuple[str, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
 from irc.errors import Error
 from irc.ir.kinds import DOMAINS
@@ -23,31 +24,34 @@ _own: dict[str, Operator] = {}
 _records: dict[str, Operator] = {}
 """Those of `_own`, with what other packages have added."""
 
-_derived: dict[str, Operator] = {}
-"""Records of kinds that are not stated, as `_derive` makes them."""
-
-_MOST_DERIVED = 4096
+_MOST_KINDS = 4096
 """Models may have any number of kinds that irc does not know."""
 
 _read: set[str] = set()
 _lock = RLock()
 
-on_change: list[Callable[[str], object]] = [lambda kind: _derived.clear()]
+on_change: list[Callable[[str], object]] = []
 """Functions called with a kind whose record has changed, for caches of what follows from records."""
 
+_Fact = TypeVar("_Fact")
 
+
+def of_kind(function: Callable[[str], _Fact]) -> Callable[[str], _Fact]:
+    """``function`` of a kind, with its answers kept until a record changes: they follow from records.
+
+    Asking again takes no call of Python code: passes ask of every node.
+    """
+    kept = lru_cache(_MOST_KINDS)(function)
+    on_change.append(lambda kind: kept.cache_clear())
+    return kept
+
+
+@of_kind
 def record(kind: str) -> Operator:
     """The record of ``kind``; one that says nothing if irc does not know the operator."""
-    found = _records.get(kind) or _derived.get(kind)
-    if found is None:
-        _read_namespace(kind.rpartition("::")[0])
-        load_for(kind)
-        found = _records.get(kind)
-        if found is None:
-            if len(_derived) >= _MOST_DERIVED:
-                _derived.clear()
-            found = _derived[kind] = _derive(kind)
-    return found
+    _read_namespace(kind.rpartition("::")[0])
+    load_for(kind)
+    return _records.get(kind) or _derive(kind)
 
 
 def _derive(kind: str) -> Operator:

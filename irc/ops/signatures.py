@@ -6,7 +6,6 @@ Which overload that is, the types of its arguments tell.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 from irc.ir import types
 from irc.ir.kinds import CONSTANT
@@ -16,10 +15,10 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType, EnumType, ListType, OptionalType, PrimType, TensorType, Type, TypeVar, UnionType
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Effects
-from irc.ops.registry import functional_by_default, is_own, on_change, record, records
+from irc.ops.registry import functional_by_default, is_own, of_kind, record, records
 
 
-@cache
+@of_kind
 def schemas(kind: str) -> tuple[Schema, ...]:
     """All overloads of ``kind``; empty if irc has no row for it.
 
@@ -47,9 +46,6 @@ def kinds() -> list[str]:
 def effects(kind: str) -> Effects:
     """The effects that nodes of ``kind`` may have."""
     return Effects.SIDE_EFFECT if is_opaque(kind) else record(kind).effects
-
-
-on_change.append(lambda kind: schemas.cache_clear())
 
 
 # -- overloads -----------------------------------------------------------------

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
@@ -21,7 +21,7 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import DType, TensorType, Type
 from irc.ops.inference import OperandTypes, type_of_operand
 from irc.ops.record import Size
-from irc.ops.registry import on_change, record
+from irc.ops.registry import of_kind, on_change, record
 from irc.ops.shape_rules import types_told
 from irc.ops.signatures import schemas
 
@@ -126,19 +126,14 @@ def _element_types(types: OperandTypes) -> set[DType]:
     return {dtype for i in range(len(types.operands)) if (dtype := types.dtype(i)) is not None}
 
 
-@cache
+@of_kind
 def _may_share(kind: str) -> bool:
     """Whether a result, a tensor, may share memory with an operand."""
     formals = (formal for row in schemas(kind) for formal in row.returns if isinstance(formal.type, TensorType))
     return any(formal.alias is not None for formal in formals)
 
 
-def _forget(kind: str) -> None:
-    _may_share.cache_clear()
-    _told.clear()
-
-
-on_change.append(_forget)
+on_change.append(lambda kind: _told.clear())
 
 
 # -- tensors -------------------------------------------------------------------

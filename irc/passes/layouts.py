@@ -22,6 +22,7 @@ from irc.ir.value import Value
 from irc.ops import functional_by_default, record, resolve, schemas
 from irc.ops.layouts import contiguous_if, sees_layout
 from irc.ops.opaque import is_opaque
+from irc.ops.registry import of_kind
 
 _HANDING_ON = frozenset({CALL, "prim::SetAttr"})
 """What hands its operands to other functions of the module, or to the next run."""
@@ -111,7 +112,7 @@ class Layouts:
         if node.kind in _HANDING_ON:
             return self._module_looks
         inner = inner_graph(node)
-        return _may_look(node) if inner is None else any(map(_may_look, with_subgraphs(inner)))
+        return _may_look(node.kind) if inner is None else any(_may_look(each.kind) for each in with_subgraphs(inner))
 
     def _tells_views_from_copies(self, node: Node) -> bool:
         """Whether anything may show whether the result of ``node`` is a view: a write after it, or other code."""
@@ -128,18 +129,19 @@ class Layouts:
             return True
         key = (Layouts, module)
         if key not in self._memory:
-            self._memory[key] = any(_may_look(node) for node in with_subgraphs(*module.graphs.values()))
+            self._memory[key] = any(_may_look(node.kind) for node in with_subgraphs(*module.graphs.values()))
         return self._memory[key]
 
 
-def _may_look(node: Node) -> bool:
-    """Whether ``node`` may see the layouts of its operands, if they are in the graph in which it is."""
-    if sees_layout(node.kind) or node.kind == "prim::CallMethod":
+@of_kind
+def _may_look(kind: str) -> bool:
+    """Whether nodes of ``kind`` may see the layouts of operands that are in the same graph."""
+    if sees_layout(kind) or kind == "prim::CallMethod":
         return True
-    if is_opaque(node.kind):  # of ONNX, whose tensors have no strides
+    if is_opaque(kind):  # of ONNX, whose tensors have no strides
         return False
-    namespace = node.kind.partition("::")[0]
-    return namespace not in ("prim", "irc") and not functional_by_default(node.kind) and not schemas(node.kind)
+    namespace = kind.partition("::")[0]
+    return namespace not in ("prim", "irc") and not functional_by_default(kind) and not schemas(kind)
 
 
 def _laid_out_by(value: Value) -> list[Value]:

@@ -103,11 +103,10 @@ class Rewriter:
         function that returns both, in its caller; unless nobody can tell them apart already.
         """
         db = self.db
-        if self.are_alike(a, b):
+        # In this order: most values are not written, which is soon found.
+        if not db.has_writers((a, b)) and (not self._is_function or db.safe_to_change_aliasing([a], [b])):
             return True
-        if db.has_writers(a) or db.has_writers(b):
-            return False
-        return not self._is_function or db.safe_to_change_aliasing([a], [b])
+        return self.are_alike(a, b)
 
     def are_alike(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b``, which hold equal contents, are one tensor or might as well be.
@@ -176,18 +175,22 @@ class Rewriter:
             return self._replace_behind_identity(old, new, batch)
         may_rename = new.node is not None and not (not self._is_function and batch.returns(new))
         batch.redirect(old, new, old.users)
-        self._trace_merged(old, new)
+        self._trace_merged([(old, new)])
         if is_output or (keep_name and may_rename):
             new.succeed(old)
         return True
 
-    def _trace_merged(self, old: Value, new: Value) -> None:
-        """Give ``new`` and its node also what is said of ``old`` and its node, if both are of one operator."""
-        node, made = old.node, new.node
-        if node is not None and made is not None and made is not node and made.kind == node.kind:
-            made.metadata = provenance([made, node])
-            if old.metadata:
-                new.metadata = {**old.metadata, **new.metadata}
+    def _trace_merged(self, pairs: Iterable[tuple[Value, Value]]) -> None:
+        """Give new values and nodes also the metadata of the old ones, if both are of one operator."""
+        became: dict[Node, list[Node]] = {}
+        for old, new in pairs:
+            node, made = old.node, new.node
+            if node is not None and made is not None and made is not node and made.kind == node.kind:
+                became.setdefault(made, [made]).append(node)
+                if old.metadata:
+                    new.metadata = {**old.metadata, **new.metadata}
+        for made, nodes in became.items():  # once for the very many that may become one
+            made.metadata = provenance(nodes)
 
     def _trace_new(self, old: Value, new: Value, keep_name: bool) -> None:
         """Give new nodes the provenance of those that make ``old``, which ``new`` is going to replace."""
@@ -223,12 +226,13 @@ class Rewriter:
             pairs = zip(node.outputs, values, strict=True)
             changed.append(sum([self._replace(old, new, keep_names, batch) for old, new in pairs]) > 0)
         batch.finish()
+        gone: list[tuple[Value, Value]] = []
         for i, (node, values) in enumerate(nodes):
             if not any(v.has_uses for v in node.outputs):
-                for old, new in zip(node.outputs, values, strict=True):
-                    self._trace_merged(old, new)
+                gone += zip(node.outputs, values, strict=True)
                 self.erase_with_constants(node)
                 changed[i] = True
+        self._trace_merged(gone)
         return sum(changed)
 
     def _replace_behind_identity(self, old: Value, new: Value, batch: _Batch) -> bool:
@@ -236,7 +240,7 @@ class Rewriter:
         batch.redirect(old, new, others)
         batch.tell()  # before the Identity is: those that use it now stay with ``new``
         if others or not old.made_by(IDENTITY):
-            self._trace_merged(old, new)
+            self._trace_merged([(old, new)])
         if old.made_by(IDENTITY):
             return bool(others)  # it is the Identity that is needed: only its other users go past it
         copy = self.op(IDENTITY, new, before=batch.end, type=old.type)
@@ -311,11 +315,12 @@ def _replaced(node: Node) -> list[Node]:
             producer = value.node
             if producer is None or producer in found or producer.block is not node.block:
                 continue
+            if producer.kind == CONSTANT and SOURCE not in producer.metadata:
+                continue
             if all(v.user_count <= len(found) and found.issuperset(v.iter_users()) for v in producer.outputs):
                 found.add(producer)
                 pending.append(producer)
-    traced = [each for each in found if each is node or each.kind != CONSTANT or SOURCE in each.metadata]
-    return sorted(traced, key=_ORDER)
+    return sorted(found, key=_ORDER)
 
 
 _ORDER = attrgetter("order")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import lru_cache
 from typing import Any
 
 from irc.ir import Graph, Node, Value
@@ -13,7 +12,7 @@ from irc.ir.tensor import Tensor
 from irc.ir.types import Dim, Type, with_plain_sizes
 from irc.ops import Operator, record
 from irc.ops.inference import NodeTypes
-from irc.ops.registry import on_change
+from irc.ops.registry import of_kind
 from irc.passes.base import PassContext
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes.infer import Inference
@@ -48,14 +47,11 @@ def rewrite(
     return register
 
 
-@lru_cache(maxsize=1 << 12)
+@of_kind
 def rules_of(kind: str) -> tuple[RewriteRule, ...]:
     """The rules for nodes of ``kind``."""
     operator = record(kind)
     return tuple(rule for kinds, where, rule in RULES if kind in kinds or (where is not None and where(operator)))
-
-
-on_change.append(lambda kind: rules_of.cache_clear())
 
 
 class Match:

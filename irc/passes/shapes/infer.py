@@ -7,7 +7,7 @@ kept where they say more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
@@ -41,7 +41,7 @@ from irc.ops import record, resolve, schemas
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Change
-from irc.ops.registry import on_change
+from irc.ops.registry import of_kind
 from irc.ops.shape_rules import apply, types_told
 from irc.passes.base import PassContext, Worklist
 
@@ -70,7 +70,7 @@ class Inference:
         self.graph = graph
         self._alias_db = alias_db or cache(partial(analyze, graph))
         self._built_db = built_db
-        self._pure = all(map(surely_writes_nothing, with_subgraphs(graph)))
+        self._pure = all(map(_surely_writes_nothing, {node.kind for node in with_subgraphs(graph)}))
         self._declared: dict[Value, Type] = {}  # what types said before
         self._untold: dict[Value, Type] = {}  # what the analysis takes them to be
         self._apart: DeclaredTypes | None = None if memory is None else memory.get(DeclaredTypes)
@@ -344,9 +344,8 @@ def inferred_by(kind: str) -> Callable[..., object] | None:
 _OWN = frozenset({CONSTANT, IF, PRIM_LOOP, GROUP})
 
 
-def surely_writes_nothing(node: Node) -> bool:
-    """Whether it is certain without an analysis that ``node`` itself, not what it runs, writes nothing."""
-    kind = node.kind
+def _surely_writes_nothing(kind: str) -> bool:
+    """Whether nodes of ``kind`` surely write nothing themselves, whatever they run."""
     return kind in _OWN or is_opaque(kind) or (kind.startswith("onnx::") and not kind.endswith("_"))
 
 
@@ -456,27 +455,24 @@ def keeps_metadata(node: Node) -> bool:
 
     Operators that other packages have registered may write elements, but change nothing else of a tensor.
     """
-    kind = node.kind
+    surely = _keep_metadata(node.kind)
+    if surely is not None:
+        return surely
+    if not record(node.kind).rows:
+        return not any(_may_hold_tensors(v.type) for v in node.inputs)
+    fitting = resolve(node)
+    return not any(map(_writes_lists, schemas(node.kind) if fitting is None else (fitting,)))
+
+
+@of_kind
+def _keep_metadata(kind: str) -> bool | None:
+    """As `keeps_metadata`, of all nodes of ``kind``; None if their operands tell."""
     known = record(kind)
-    if known.changes is not Change.ELEMENTS or kind in ("prim::CallFunction", "prim::CallMethod"):
+    if known.changes is not Change.ELEMENTS or kind in (CALL, "prim::CallMethod"):
         return False
     if is_opaque(kind) or (not kind.startswith("aten::") and (known.rows or kind.startswith(_KEEPING))):
         return True
-    if not known.rows:
-        return not any(_may_hold_tensors(v.type) for v in node.inputs)
-    if not _may_write_lists(kind):
-        return True
-    fitting = resolve(node)
-    return not any(map(_writes_lists, schemas(kind) if fitting is None else (fitting,)))
-
-
-@lru_cache(maxsize=1 << 12)
-def _may_write_lists(kind: str) -> bool:
-    """Whether some overload of ``kind`` writes lists of tensors."""
-    return any(map(_writes_lists, schemas(kind)))
-
-
-on_change.append(lambda kind: _may_write_lists.cache_clear())
+    return True if known.rows and not any(map(_writes_lists, schemas(kind))) else None
 
 
 def _writes_lists(row: Schema) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
+from irc.ir.kinds import CONSTANT, CONTROL_FLOW, SUBGRAPHS
 from irc.ops.plugins import check_callable, check_kind, is_foreign, load_for
 from irc.ops.registry import record, records
 from irc.ops.scalar import module_line
@@ -231,11 +232,14 @@ def module_of(kind: str) -> str:
     takes longer than compiling a small model.
     """
     namespace = kind.partition("::")[0]
-    return record(kind).kernel or (namespace if namespace in _WHOLE else "")
+    return record(kind).kernel or (namespace if namespace in _WHOLE and kind not in _LOWERED else "")
 
 
 _WHOLE = ("aten", "prim")
 """Namespaces with one module for all operators whose records name none."""
+
+_LOWERED = CONTROL_FLOW | SUBGRAPHS | {CONSTANT}
+"""Kinds of any model's nodes that have no kernels: lowering deals with them."""
 
 
 def all_modules() -> list[str]:
