@@ -47,6 +47,7 @@ _BOX: dict[str, AllowedValues] = {"starts": "integers", "steps": "integers"}
 FAMILY.each("append_", shape=concat, value_operands=(), attributes={"axis": "integer"})
 FAMILY.each("slice_scatter slice_scatter_", shape=same_as_first, attributes=_BOX, kernel="index")
 FAMILY.each("overwrite overwrite_", shape=same_as_first, kernel="aten")
+FAMILY.each("overwrite_", overwrites=True)
 FAMILY.each("overwrite slice_scatter", shaped_like_first=True, keeps_type="buifc", value_operands=())
 FAMILY.each("slice_scatter", scatters=True, layout=frozenset({"contiguous"}))
 FAMILY.each("overwrite", layout=frozenset({"like-first"}))

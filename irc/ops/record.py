@@ -159,6 +159,7 @@ class Operator:
         keeps_elements: of a view that may show no elements though the operand has some, whether that of a node shows
             some. None: all do.
         scatters: whether the result is the first operand but for some elements.
+        overwrites: whether it writes all elements of its first operand, and reads none of them.
         shaped_like_first: whether the result has the shape of the first operand, although others may have more axes.
         commutative: whether two operands may change places, to the bit.
         reads_first: of a pointwise operator of two tensors, whether its in-place form has read both at a place when it
@@ -214,6 +215,7 @@ class Operator:
     region: RegionRule | None = None
     keeps_elements: Callable[[Node], bool] | None = None
     scatters: bool = False
+    overwrites: bool = False
     shaped_like_first: bool = False
     commutative: bool = False
     reads_first: bool = False

@@ -1,16 +1,18 @@
 """Dead code elimination.
 
 A node stays if something live uses a result, if it writes live memory, or if it acts on the world. Everything else is
-erased, and branches and loops lose the slots that carry dead values.
+erased, and branches and loops lose the slots that carry dead values. A write goes, too, if a later one overwrites
+all of it before anything reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from irc.alias import AliasDb
+from irc.alias.overwrites import dead_stores
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.objects import tensors_of
@@ -168,6 +170,9 @@ class Dce:
         """Mark what is live, backwards from outputs and effects; remove the rest."""
         db = ctx.alias_db(graph)
         changed = _remove_nodes_and_slots(graph, Liveness(graph, db), ctx)
+        if db.any_writes() and _remove_dead_stores(graph, ctx):
+            changed = True
+            _remove_nodes_and_slots(graph, Liveness(graph, db), ctx)  # what was only computed to be written
         while not db.is_tight:
             # What stored or escaped is gone: more may turn out to be dead. Ends, since each round erases a node.
             db.tighten()
@@ -203,6 +208,27 @@ def _remove_nodes_and_slots(graph: Graph, live: Liveness, ctx: PassContext) -> b
     ctx.count("erased", erased)
     ctx.count("slots", sum(len(dead) for _, dead in cut))
     return bool(cut or erased)
+
+
+def _remove_dead_stores(graph: Graph, ctx: PassContext) -> bool:
+    """Remove in-place operators of which a later one overwrites all that they write, unread."""
+    instead: dict[Value, Value] = {}
+    erased: list[tuple[Node, list[Value]]] = []
+    for node in dead_stores(ctx.alias_db(graph)):
+        if not ctx.allow(node):
+            break
+        erased.append((node, [node.inputs[0]] * len(node.outputs)))
+        instead.update((value, node.inputs[0]) for value in node.outputs)
+    ctx.count("stores", len(erased))
+    ctx.rewriter(graph).replace_nodes([(node, [_end(value, instead) for value in values]) for node, values in erased])
+    return bool(erased)
+
+
+def _end(value: Value, instead: Mapping[Value, Value]) -> Value:
+    """What is used instead of ``value`` in the end."""
+    while value in instead:
+        value = instead[value]
+    return value
 
 
 def _annotating(graph: Graph, live: Liveness) -> set[Node]:

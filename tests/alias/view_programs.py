@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from irc.alias import AliasDb, analyze
+from irc.alias.overwrites import dead_stores
 from irc.ir import Block, Graph, Module, Node, Value, parse_module
 from irc.ir.types import TensorType
 from tests.programs.interpreter import Env, Interpreter, Observer, arrays
@@ -23,6 +24,7 @@ from tests.programs.interpreter import Env, Interpreter, Observer, arrays
 NUMBERS = (-3, -2, -1, 0, 1, 2, 3, 4)
 USUAL = (-2, -1, -1, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4)
 READING = ("aten::exp", "aten::as_strided_copy")
+WRITING = ("aten::neg_", "aten::zero_", "aten::fill_", "aten::copy_")
 SHAPES = ((3, 2), (4, 4), (2, 3, 2), (1, 2, 3), (6,), (2, 2), (1, 1), (0, 3), (2,), (5, 3), (4, 2, 3), (3, 3), (6, 4))
 GIVEN = ((1, 2), (0, 3), (-1, 1), (2, 0), (-2, -1), (3, -3))
 RUNS = 6
@@ -291,6 +293,30 @@ def view_program(random: Random) -> Module:
     return parse_module("\n".join(texts))
 
 
+def overwriting_program(random: Random) -> Module:
+    """A module that writes to parts of a tensor again and again, most often to neighbours, and rarely reads."""
+    p = Maker(random)
+    if p.chance(2):
+        p.tensors = [p.add("Tensor", "aten::clone(%x)")]
+    for _ in range(p.one_of(1, 2)):
+        x, dim = p.tensor(), p.dim()
+        for _ in range(4):
+            _part(p, x, p.dim() if p.chance(3) else dim)
+        p.one_of(_number, _other, _nested, _nested)(p)
+        for _ in range(8):
+            _overwrite(p)
+    return parse_module(f"graph{HEAD}{''.join(p.lines)}  return (%x)\n")
+
+
+def _overwrite(p: Maker) -> None:
+    written = p.one_of(*p.tensors[-9:])
+    kind = p.one_of("neg_", "zero_", "zero_", "zero_", "fill_", "copy_", "exp")
+    value = {"fill_": ", %c1", "copy_": f", {p.tensor()}, %true"}.get(kind, "")
+    made = p.add("Tensor", f"aten::{kind}({written}{value})")
+    if kind == "exp" or p.chance(2):
+        p.tensors.remove(made)
+
+
 # -- what happens --------------------------------------------------------------
 
 
@@ -329,11 +355,16 @@ class Trace(Observer):
 
     Attributes:
         seen: how often parts of one tensor were compared that are said to be apart.
+        unseen: how often a write ran of which it is said that nothing sees what it writes.
     """
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.seen = 0
+        self.unseen = 0
+        self._unread: dict[int, Node] = {}
+        """Address -> the write that nothing is to see, if that has written there last."""
+        self._dead: dict[Graph, list[Node]] = {}
         self._dbs: dict[Graph, AliasDb] = {}
         self._apart: dict[tuple[Value, Value], bool] = {}
         self._asked: set[tuple[Value | Node, ...]] = set()
@@ -341,6 +372,7 @@ class Trace(Observer):
     def start(self) -> None:
         """A new run begins."""
         self._shown: dict[int, tuple[Any, frozenset[int]]] = {}  # arrays are kept: memory is not used twice
+        self._unread.clear()
         self._time = 0
         self._frames: list[Frame] = []
 
@@ -353,8 +385,12 @@ class Trace(Observer):
     def left(self, block: Block, env: Env) -> None:
         if block.node is None:
             self._frames.pop()
+        if not self._frames:
+            assert not self._unread, f"something may read at the end what {[*self._unread.values()]} wrote"
 
     def left_out(self, node: Node) -> None:
+        if node.kind in WRITING:
+            self._unread.clear()  # such a run fails
         self._frames[-1].ended.pop(node, None)
 
     def before(self, node: Node, env: Env) -> None:
@@ -376,13 +412,27 @@ class Trace(Observer):
         frame = self._frames[-1]
         for value in node.outputs:
             self._compare(value, env)
-        writes = node.kind == "aten::neg_"
+        self._keep_unread(node, env)
+        writes = node.kind in WRITING
         if writes:
             self._written(node, self._addresses(env[node.inputs[0]]))
         if writes or node.kind in READING:
             self._moved(frame, node, env, writes)
         self._time += 1
         frame.ended[node] = self._time
+
+    def _keep_unread(self, node: Node, env: Env) -> None:
+        """What nothing is to see is not read until it is overwritten."""
+        is_dead = node in self._dead.get(node.graph, ())
+        if not is_dead:
+            for address in frozenset[int]().union(*(self._addresses(env[v]) for v in _read(node, env))):
+                assert address not in self._unread, f"{node!r} reads what {self._unread[address]!r} wrote"
+        if node.kind in WRITING:
+            for address in self._addresses(env[node.inputs[0]]):
+                self._unread.pop(address, None)
+                if is_dead:
+                    self._unread[address] = node
+        self.unseen += is_dead
 
     def _compare(self, value: Value, env: Env) -> None:
         db = self._frames[-1].db
@@ -444,12 +494,26 @@ class Trace(Observer):
     def _db(self, graph: Graph) -> AliasDb:
         if graph not in self._dbs:
             self._dbs[graph] = analyze(graph, self.module)
+            self._dead[graph] = dead_stores(self._dbs[graph])
         return self._dbs[graph]
 
 
-def check(random: Random) -> int:
-    """How often parts that are said to be apart were compared; AssertionError if what happens is denied."""
-    module = view_program(random)
+def _read(node: Node, env: Env) -> Sequence[Value]:
+    """The tensors of which ``node``, which has run, has read elements."""
+    tensors = [v for v in node.inputs if isinstance(env[v], np.ndarray)]
+    if node.kind in WRITING:
+        return tensors if node.kind == "aten::neg_" else tensors[1:]
+    shown = addresses([env[v] for v in node.outputs])
+    is_view = any(not shown.isdisjoint(addresses(env[v])) for v in tensors)
+    return tensors if shown and not (is_view or node.blocks or node.kind == "prim::CallFunction") else []
+
+
+def check(random: Random, make: Callable[[Random], Module] = view_program) -> tuple[int, int]:
+    """How often parts that are said to be apart were compared, and writes that are said to be seen by nothing.
+
+    AssertionError if what happens is denied.
+    """
+    module = make(random)
     trace = Trace(module)
     entry = module.graphs.get("outer", module.main)
     run = Interpreter(module, trace, lenient=True)
@@ -461,4 +525,4 @@ def check(random: Random) -> int:
                     run.block(entry.block, [np.ones(shape, np.float32), *given], {})
             except AssertionError as error:
                 raise AssertionError(f"{error} (for {shape}, {given})\n{module}") from None
-    return trace.seen
+    return trace.seen, trace.unseen

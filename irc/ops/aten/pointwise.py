@@ -211,6 +211,7 @@ LOGIC = """
     """
 
 FAMILY = TorchFamily(FUNCTIONS + ACTIVATIONS + ARITHMETIC + LOGIC)
+FAMILY.each("copy_ fill_ zero_", overwrites=True)
 FAMILY.primitives(
     "abs=absolute acos acosh asin asinh atan atanh clamp_max=at_most clamp_min=at_least cos cosh digamma erf erfc erfinv "
     "exp exp2 expm1 i0 lgamma log log10 log1p log2 neg=negative reciprocal sin sinh special_i0e=i0e special_i1=i1 "

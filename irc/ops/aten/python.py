@@ -128,6 +128,7 @@ CONTAINERS = """
     """
 
 FAMILY = TorchFamily(ROWS + CONTAINERS)
+FAMILY.each("dim numel size", contents_from="shapes")
 FAMILY.each("__getitem__", movement=Movement.GATHERED)
 FAMILY.each("extend", size=sizes.concatenated)
 FAMILY.each("items", size=sizes.pairs)

@@ -1,0 +1,199 @@
+"""Which writes nothing can see, because all that they write is overwritten before anything reads it.
+
+Invariants:
+
+- An answer is about two nodes of one block, in one execution of it. Every value that a chain of views is made of is
+  defined once in that time.
+- ``covers`` fails closed: it follows views that certainly show no more than their operand, and compares places only
+  where both views are taken of one value.
+- What unknown code may have kept, it may read whenever it runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from irc.alias.location_sets import intersects
+from irc.alias.memory_types import has_memory
+from irc.alias.must import Cover, step_of
+from irc.alias.regions import part_of, reads_elements, written
+from irc.ir.node import Node
+from irc.ir.polynomials import Size, minus, plus
+from irc.ir.types import INT, NONE
+from irc.ir.value import Value
+from irc.ops import record
+from irc.ops.regions import is_from_0, quantity
+
+if TYPE_CHECKING:
+    from irc.alias.db import AliasDb
+
+_MOST_VIEWS = 16
+"""Of longer chains of views, it is not known what covers them."""
+
+_FARTHEST = 128
+"""How many nodes before a write are looked at."""
+
+_MOST_ASKED = 16
+"""Of how many of them that use the storage it is asked which parts of it they use."""
+
+
+def dead_stores(db: AliasDb) -> list[Node]:
+    """In-place operators of which a later one in their block overwrites all they write, before it is read.
+
+    A node and its users may do without it: its result is its first operand. Each of the first n may go by itself.
+    """
+    dead: dict[Node, None] = {}
+    if db.declares_unknown():
+        return []
+    for node in db.writing_nodes():
+        if record(node.kind).overwrites and node not in dead and (target := _target(db, node)) is not None:
+            _kill(db, node, target, dead)
+    return list(dead)
+
+
+def _kill(db: AliasDb, node: Node, whole: Value, dead: dict[Node, None]) -> None:
+    """Add the writes that nothing reads before ``node`` overwrites ``whole`` to ``dead``."""
+    if _may_read(db, node, whole):
+        return
+    memory = db.location_set(whole)
+    at, asked = node.prev, 0
+    for _ in range(_FARTHEST):
+        if at is None or asked == _MOST_ASKED:
+            return
+        if at not in dead:
+            uses = intersects(db.read_set(at), memory)
+            asked += uses
+            target = _target(db, at) if uses else None
+            if target is not None and covers(db, whole, target):
+                dead[at] = None
+            elif _may_read(db, at, whole):
+                return
+        at = at.prev
+
+
+def _target(db: AliasDb, node: Node) -> Value | None:
+    """The tensor of which ``node`` writes elements, if it does nothing else and its result is that tensor."""
+    if not node.inputs or not db.writes_anything(node) or written(node) != [node.inputs[0]]:
+        return None
+    if db.is_random(node) or db.has_side_effects(node) or db.has_metadata_writers(node.inputs[0]):
+        return None
+    is_same = all(db.same_tensor(value, node.inputs[0]) for value in node.outputs)
+    return node.inputs[0] if is_same else None
+
+
+def covers(db: AliasDb, whole: Value, part: Value) -> bool:
+    """Whether ``whole`` certainly shows all elements that ``part`` shows, in one execution of a block.
+
+    Nothing changes the shape or strides of either.
+    """
+    whole, at = _first_name(whole), part
+    for _ in range(_MOST_VIEWS):
+        at = _first_name(at)
+        if at is whole or _is_within(at, whole):
+            return True
+        shown = _shown(at)
+        if shown is None:
+            return False
+        at = shown
+    return False
+
+
+def _first_name(value: Value) -> Value:
+    """The earliest value that certainly is the same tensor as ``value``, of the last few that are."""
+    for _ in range(_MOST_VIEWS):
+        link = step_of(value)
+        if link is None or link.cover is not Cover.SAME:
+            break
+        value = link.value
+    return value
+
+
+def _shown(value: Value) -> Value | None:
+    """The operand of which ``value`` shows no more than elements; None if there is none."""
+    link = step_of(value)
+    if link is None or (value.node is not None and "storage" in record(value.node.kind).layout):
+        return None
+    is_view = value.node is not None and not value.node.blocks
+    return link.value if is_view or link.cover is Cover.SAME else None
+
+
+def _is_within(part: Value, whole: Value) -> bool:
+    """Whether two views of one value are equal, or ``part`` shows no more places along one dimension."""
+    a, b = part.node, whole.node
+    if a is None or b is None or not a.inputs or not b.inputs:
+        return False
+    if _first_name(a.inputs[0]) is not _first_name(b.inputs[0]):
+        return False
+    if part.index == whole.index and _are_equal(a, b):
+        return _shown(part) is not None
+    inner, outer = _places(a), _places(b)
+    if inner is None or outer is None or inner.dim != outer.dim or outer.step != 1:
+        return False
+    if outer.high is not None and (inner.high is None or not is_from_0(minus(outer.high, inner.high))):
+        return False
+    return is_from_0(minus(inner.low, outer.low))
+
+
+def _are_equal(a: Node, b: Node) -> bool:
+    """Whether two nodes of one first operand are views with the same numbers."""
+    if a.kind != b.kind or a.attributes or b.attributes or len(a.inputs) != len(b.inputs):
+        return False
+    return all(
+        not has_memory(v.type) and (v is w or (v.type == w.type == INT and quantity(v) == quantity(w) is not None))
+        for v, w in zip(a.inputs[1:], b.inputs[1:])
+    )
+
+
+class _Places(NamedTuple):
+    """Every ``step``-th place from ``low`` to before ``high`` along a dimension; None: to its end."""
+
+    dim: int
+    low: Size
+    high: Size
+    step: int = 1
+
+
+def _places(node: Node) -> _Places | None:
+    """The places that a view shows, if it is cut along one dimension by numbers that are at least 0."""
+    count = _CUTTING.get(node.kind)
+    if count is None or len(node.inputs) != count:
+        return None
+    is_open = [v.type == NONE for v in node.inputs]
+    dim, low, *more = (quantity(v) for v in node.inputs[1:])
+    step: Size = 1
+    if node.kind == "aten::slice":
+        low, (high, step) = 0 if is_open[2] else low, more
+    else:
+        high = plus(low, *more or [1])
+    ends = is_open[3:4] == [True] or is_from_0(high)
+    if not isinstance(dim, int) or not isinstance(step, int) or step < 1 or not is_from_0(low) or not ends:
+        return None
+    return _Places(dim, low, high, step)
+
+
+_CUTTING = {"aten::select": 3, "aten::narrow": 4, "aten::slice": 5}
+"""Views that are cut along one dimension, with how many operands."""
+
+
+def _may_read(db: AliasDb, node: Node, value: Value) -> bool:
+    """Whether ``node``, of the block of a later write, may read elements that ``value`` shows."""
+    if not intersects(db.read_set(node), db.location_set(value)):
+        return db.may_be_known(value) and not reads_elements(db, node)
+    if _looks_at_no_elements(db, node):
+        return False
+    if not reads_elements(db, node):
+        return True
+    part = part_of(db, value)
+    for other in node.inputs[1:] if record(node.kind).overwrites else node.inputs:
+        if intersects(db.reach_set(other), db.location_set(value)):
+            read = None if part is None else part_of(db, other)
+            if part is None or read is None or part.apart(read, node.block) is None:
+                return True
+    return False
+
+
+def _looks_at_no_elements(db: AliasDb, node: Node) -> bool:
+    """Whether ``node`` certainly does no more than give views of its operands, or tell of their shapes."""
+    if node.blocks or not node.outputs or db.writes_anything(node):
+        return False
+    return record(node.kind).contents_from == "shapes" or all(_shown(value) is not None for value in node.outputs)
