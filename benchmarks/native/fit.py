@@ -20,14 +20,17 @@ TABLE = Path(__file__).parents[2] / "irc/native/functions/coefficients.py"
 
 
 class Fit(NamedTuple):
-    """One approximation: of ``f`` on an interval, by ``P`` or ``P/Q`` of these degrees, for float32 and for float64."""
+    """One approximation: of ``f`` on an interval, by ``P`` or ``P/Q`` of these degrees, for float32 and for float64.
+
+    Where a degree is None, there is none.
+    """
 
     name: str
     comment: str
     f: Function
     weight: Function
     intervals: Sequence[tuple[Any, Any]]
-    degrees: Sequence[int]
+    degrees: Sequence[int | None]
     below: Sequence[int] = (0, 0)
     middle: float = 0
 
@@ -55,6 +58,11 @@ def _odd_rest(f: Function) -> Function:
 
 def _odd_weight(f: Function) -> Function:
     return lambda z: abs(z * mp.sqrt(z) / f(mp.sqrt(z)))
+
+
+def _log_normal_rest(t: Any) -> Any:
+    x = t + 6
+    return (mp.log(2 * mp.ncdf(-x)) + mp.sqrt(2 / mp.pi) * x) / x**2
 
 
 def _log2_rest(z: Any) -> Any:
@@ -166,6 +174,14 @@ FITS = [
         (4, 9),
     ),
     Fit(
+        "log_normal",
+        "(log(2 Φ(-x)) + √(2/π) x) / x² at x - 6, on [0, 14.2].",
+        _log_normal_rest,
+        lambda t: (t + 6) ** 2 * min(1, mp.exp(13 * (7.15 - t))) / (0.6 + (t + 6) ** 2),  # as Gelu's bound
+        [(mp.mpf(10) ** -6 - 6, 8.2)] * 2,
+        (12, None),
+    ),
+    Fit(
         "erfcx",
         "exp(x²) erfc(x) on [0, 10.3], [0, 27.6]: numerator, denominator.",
         _erfcx,
@@ -192,7 +208,11 @@ def main() -> None:
     for fit in FITS:
         p, q = [], []
         for i in range(2):
-            top, bottom, error = minimax(fit.f, *fit.intervals[i], fit.degrees[i], fit.below[i], fit.weight, fit.middle)
+            degree = fit.degrees[i]
+            if degree is None:
+                p.append("()")
+                continue
+            top, bottom, error = minimax(fit.f, *fit.intervals[i], degree, fit.below[i], fit.weight, fit.middle)
             print(f"{fit.name:10} float{32 << i}: error 2^{float(mp.log(error, 2)):.1f}", flush=True)
             p.append(_text(top, i))
             q.append(_text(bottom, i))

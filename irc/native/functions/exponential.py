@@ -107,7 +107,7 @@ def _gate(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None = None) -> 
         return _gate_of_any(numerator, x, rest_of_x)
     # Where nothing overflows and log(2), rounded, is near enough: a sixth less time over long arrays.
     whole, exponent = rounded(-x, LOG2_E)
-    exponential = _exp_of_rest(whole.fma(-math.log(2), -x))
+    exponential = exp_of_rest(whole.fma(-math.log(2), -x))
     divisor = exponential.fma(power_of_two(exponent, x), 1.0)
     found = (1.0 if numerator is None else numerator) / divisor
     is_far = ~(magnitude(x - _USUAL[0]) < _USUAL[1])
@@ -122,7 +122,7 @@ Just below the range they would be up to 3.2 ulp off.
 """
 
 
-def _exp_of_rest(rest: Lanes) -> Lanes:
+def exp_of_rest(rest: Lanes) -> Lanes:
     """Exp of at most log(2)/2 as one chain of operations: the order with the fewest of them."""
     return horner(rest, (1.0, 1.0, *coefficients("exp", rest)))
 
@@ -135,7 +135,7 @@ def _gate_of_any(numerator: Lanes | None, x: Lanes, rest_of_x: Lanes | None) -> 
     limit = -(form.half_range + form.bias + 1) * math.log(2) * (1 + 2.0**-14)
     x = at_least(at_most(x, (form.bias - form.half_range - 1) * math.log(2)), limit)
     rest, exponent = _rest(-x, rest_of_x)
-    exponential = _exp_of_rest(rest)
+    exponential = exp_of_rest(rest)
     scale = x.constant(2.0**-form.half_range)
     if numerator is not None:  # scaled it may be denormal itself
         scale = select(x < -form.half_range * math.log(2), scale, 1.0)
