@@ -148,10 +148,12 @@ def reusing_step(
     if not candidates:
         return None
     like = result_like(node.kind)
-    shaping = 1 if record(node.kind).scatters else len(ins)
+    scatters = record(node.kind).scatters
+    shaping = 1 if scatters else len(ins)
+    must_lie_as_new = scatters and node.kind.startswith("aten::")  # else torch's result would lie in another way
 
     def has_form_of_result(x: Array, inputs: Sequence[Any]) -> bool:
-        return x.flags.carray and fits(x, inputs[:shaping], like)
+        return x.flags.carray and fits(x, inputs[:shaping], like) and (not must_lie_as_new or lies_as_new(x))
 
     may_be_result = _has_form_of_torch_result if of_torch else has_form_of_result
     out, operands = outs[0], operands_in(ins)

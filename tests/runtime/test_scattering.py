@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
+from tests.programs.interpreter import interpret
 
 INPUTS = "%past : Float(2, 8, 3), %x : Float(2, 1, 3)"
 SCATTERS = {
@@ -220,4 +221,69 @@ def test_in_place_and_copying_do_the_same(data):
         with pytest.raises(irc.Error) as caught:
             model.run(feeds, donate=["past"])
         assert caught.value.message == wrong
+        np.testing.assert_array_equal(feeds["past"], before)
+
+
+TORCH = {
+    "select_scatter": "aten::select_scatter(%past, %part, %c1, %i)",
+    "slice_scatter": "aten::slice_scatter(%past, %x, %c1, %i, %end, %c1)",
+}
+
+
+def of_torch(kind: str, *, loop: bool):
+    """A graph that scatters by TorchScript's operator, once or in each of three iterations; and inputs."""
+    steps = f"""%end : int = aten::add(%i, %c1)
+      %part : Tensor = aten::select(%x, %c1, %c0)
+      %y : Float(3, 4, 2) = {TORCH[kind]}"""
+    if loop:
+        steps = f"""%go : bool = prim::Constant[value=1]()
+      %r : Float(3, 4, 2) = prim::Loop(%n, %go, %given)
+        block0(%i : int, %past : Float(3, 4, 2)):
+          {steps}
+          -> (%go, %y)"""
+    names = ("given", "n") if loop else ("past", "i")
+    graph = parse_graph(f"""graph(%{names[0]} : Float(3, 4, 2), %x : Float(3, 1, 2), %{names[1]} : int):
+      %c0 : int = prim::Constant[value=0]()
+      %c1 : int = prim::Constant[value=1]()
+      {steps}
+      return (%{"r" if loop else "y"})""")
+    random = np.random.default_rng(0)
+    arrays = (random.standard_normal((3, n, 2), np.float32) for n in (4, 1))
+    return graph, dict(zip([v.name for v in graph.inputs], [*arrays, 3]))
+
+
+@pytest.mark.parametrize("loop", [False, True])
+@pytest.mark.parametrize("kind", TORCH)
+def test_torch_operators_write_over_what_nothing_else_needs(kind: str, loop: bool):
+    graph, feeds = of_torch(kind, loop=loop)
+    model, past = irc.compile(graph), next(iter(feeds))
+    (expected,) = interpret(graph, list(feeds.values()))
+    before = feeds[past].copy()
+    (y,) = model.run(feeds).values()
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(feeds[past], before)
+    assert model.counters.in_place == 2 * loop
+    (y,) = model.run(feeds, donate=[past]).values()
+    np.testing.assert_array_equal(y, expected)
+    assert model.counters.in_place == 1 + 2 * loop and np.shares_memory(y, feeds[past])
+
+
+@pytest.mark.parametrize("kind", TORCH)
+def test_torch_operators_write_into_arrays_in_c_order_only(kind: str):
+    graph, feeds = of_torch(kind, loop=False)
+    (expected,) = interpret(graph, list(feeds.values()))
+    model = irc.compile(graph)
+    lies = np.ascontiguousarray(feeds["past"].swapaxes(0, 1)).swapaxes(0, 1)
+    (y,) = model.run({**feeds, "past": lies}, donate=["past"]).values()
+    np.testing.assert_array_equal(y, expected)
+    assert model.counters.in_place == 0
+
+
+@pytest.mark.parametrize("kind", TORCH)
+def test_errors_of_torch_operators_are_found_before_anything_is_written(kind: str):
+    graph, feeds = of_torch(kind, loop=False)
+    before = feeds["past"].copy()
+    for wrong in ({"x": feeds["x"][:2]}, {"i": 9}):
+        with pytest.raises(irc.Error):
+            irc.compile(graph).run({**feeds, **wrong}, donate=["past"])
         np.testing.assert_array_equal(feeds["past"], before)

@@ -62,6 +62,7 @@ FAMILY = TorchFamily(ROWS)
 FAMILY.each("argwhere nonzero nonzero_numpy", size=sizes.nonzero)
 FAMILY.each("index", size=sizes.indexed)
 FAMILY.each("cat", size=sizes.listed)
+FAMILY.each("select_scatter slice_scatter", scatters=True)
 FAMILY.shape(
     *"""
     flip fliplr flipud roll tril triu index_add index_copy index_fill index_put index_reduce put scatter scatter_add

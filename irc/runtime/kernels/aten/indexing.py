@@ -376,21 +376,38 @@ def _replace(x: Array, source: Array, view: Array) -> Array:
     return x
 
 
-def select_scatter(x: Array, source: Array, dim: int, index: int) -> Array:
-    out = layout.copy(x)
+def _begun(x: Array, out: Array | None) -> Array:
+    """A copy of ``x`` to write elements into; ``out`` if given, which may be ``x`` itself."""
+    if out is None:
+        return layout.copy(x)
+    if out is not x:
+        np.copyto(out, x)
+    return out
+
+
+def select_scatter(x: Array, source: Array, dim: int, index: int, *, out: Array | None = None) -> Array:
     axis = axis_in(dim, x.ndim)
     if not -x.shape[axis] <= index < x.shape[axis]:
         raise Error("IRC420", f"index {index} is out of range for dimension {dim} of size {x.shape[axis]}")
-    return _replace(out, source, out[(slice(None),) * axis + (index, ...)])
+    made = _begun(x, out)
+    return _replace(made, source, made[(slice(None),) * axis + (index, ...)])
 
 
 def slice_scatter(
-    x: Array, source: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    x: Array,
+    source: Array,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    *,
+    out: Array | None = None,
 ) -> Array:
     if step < 1:
         raise Error("IRC424", f"a slice has a positive step, not {step}")
-    out = layout.copy(x)
-    return _replace(out, source, part(out, axis_in(dim, x.ndim), start, end, step))
+    axis = axis_in(dim, x.ndim)
+    made = _begun(x, out)
+    return _replace(made, source, part(made, axis, start, end, step))
 
 
 def diagonal_scatter(x: Array, source: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
