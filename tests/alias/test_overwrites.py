@@ -11,9 +11,10 @@ import pytest
 
 from irc.alias import analyze
 from irc.alias.overwrites import covers, dead_stores
-from irc.ir import Graph, parse_graph
+from irc.ir import Graph, Node, parse_graph
 from irc.passes import PassManager
-from tests.alias.view_programs import check, overwriting_program
+from tests.alias.view_programs import SHAPES, WRITING, check, overwriting_program
+from tests.programs.interpreter import Interpreter, Observer
 
 Array = np.ndarray
 NUMBERS = (-3, -2, -1, 0, 1, 2, 3, 9)
@@ -166,7 +167,45 @@ def test_nothing_sees_what_is_said_to_be_unseen() -> None:
     check_programs(0, 60)
 
 
+class _Failures(Observer):
+    """Whether a write has failed, so that the run would have ended."""
+
+    failed = False
+
+    def left_out(self, node: Node) -> None:
+        self.failed |= node.kind in WRITING
+
+
+def check_passes(first: int, count: int) -> None:
+    """What programs leave in their input is the same after passes, where they run to the end."""
+    compared = removed = 0
+    for number in range(first, first + count):
+        random = Random(number)
+        module = overwriting_program(random)
+        changed = module.copy()
+        pipeline = random.choice(["dce", "cse,dce", "default", "remove-mutation,cse,dce"])
+        removed += PassManager(pipeline, ["verify-each", "verify-alias"]).run(changed).stats.get("dce.stores", 0)
+        for shape in random.sample(SHAPES, 3):
+            left: list[Array] = []
+            failed = False
+            for each in (module, changed):
+                x, failures = np.arange(np.prod(shape), dtype=np.float32).reshape(shape), _Failures()
+                with np.errstate(all="ignore"):
+                    Interpreter(each, failures, lenient=True).block(each.main.block, [x, 1, 2], {})
+                left.append(x)
+                failed |= failures.failed
+            if not failed:
+                np.testing.assert_array_equal(*left, err_msg=f"{pipeline}, {shape}\n{module}")
+                compared += 1
+    assert compared > count / 4 and removed > count, "writes that go are rare"
+
+
+def test_programs_without_their_unseen_writes_do_the_same() -> None:
+    check_passes(0, 40)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(8))
 def test_nothing_sees_what_is_said_to_be_unseen_in_many_programs(block: int) -> None:
     check_programs(10_000 + 300 * block, 300)
+    check_passes(10_000 + 200 * block, 200)
