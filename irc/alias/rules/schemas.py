@@ -33,7 +33,8 @@ from irc.ir.types import (
     UnionType,
 )
 from irc.ir.value import Value
-from irc.ops import resolve, schemas
+from irc.ops import record, resolve, schemas
+from irc.ops.record import Change
 
 if TYPE_CHECKING:
     from irc.alias.recorder import Recorder
@@ -235,23 +236,15 @@ def _rule_of_program(rows: Sequence[Schema], program: Program) -> Rule | None:
     """The rule of overloads that all do the same; None if all outputs are fresh and nothing is written."""
     if all(r == Result() for r in program.results) and not (program.writes or program.escapes or program.stores):
         return None
-    simple = not (program.escapes or program.stores or any(row.is_varret for row in rows))
+    most = _most(rows)  # a node with more arguments uses an overload that has no row
     sources = program.results[0].sources if len(program.results) == 1 else ()
-    if simple and len(sources) == 1 and not sources[0].steps and sources[0].argument != program.variadic:
-        if not program.writes:
-            return _view(sources[0].argument, _most(rows))
-        if program.writes == sources:
-            return _unless_more(_most(rows), _in_place(sources[0].argument))
-    return _unless_more(_most(rows), lambda rec, node: run(rec, node, program))
-
-
-def _unless_more(most: int, rule: Rule) -> Rule:
-    """``rule`` for nodes of at most ``most`` arguments; a node with more uses an overload that has no row."""
-
-    def bounded(rec: Recorder, node: Node) -> Steps | None:
-        return rule(rec, node) if len(node.inputs) <= most else opaque(rec, node)
-
-    return bounded
+    source = sources[0] if len(sources) == 1 and not sources[0].steps else None
+    does_no_more = not (program.escapes or program.stores or any(row.is_varret for row in rows))
+    writes_no_more = not program.writes or program.writes == sources
+    if source is not None and source.argument != program.variadic and does_no_more and writes_no_more:
+        change = record(rows[0].name).changes if program.writes else None
+        return _of_argument(source.argument, most, change)
+    return lambda rec, node: run(rec, node, program) if len(node.inputs) <= most else opaque(rec, node)
 
 
 def _most(rows: Sequence[Schema]) -> int:
@@ -350,40 +343,28 @@ def _admits(formal: Argument, sort: type[Type] | str) -> bool:
     return formal.size is not None if is_plain else isinstance(type, sort)
 
 
-def _view(argument: int, most: int) -> Rule:
-    """A single result that may share memory with one argument: by far the most frequent rule.
+def _of_argument(argument: int, most: int, change: Change | None) -> Rule:
+    """A result that may share memory with one argument: by far the most frequent rule.
 
-    A node with more than ``most`` arguments is opaque.
+    Args:
+        argument: its position.
+        most: a node with more arguments is opaque.
+        change: what changes of the argument; None: it is not written.
     """
 
     def rule(rec: Recorder, node: Node) -> Steps | None:
-        outputs = node.outputs
-        if len(node.inputs) > most or len(outputs) != 1:
+        inputs, outputs = node.inputs, node.outputs
+        if len(inputs) > most or (len(outputs) != 1 and change is None):
             return opaque(rec, node)
-        output = outputs[0]
-        # As `bind` of `_given`, without two calls: views are what graphs consist of, and it is a tenth of building.
-        element = rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
-        if element == NOTHING:
-            rec.fresh(output)
-        else:
-            rec.bind(output, element)
+        element = rec.element(inputs[argument]) if argument < len(inputs) else NOTHING
+        if change is not None:
+            rec.write(node, element, change)
+        for output in outputs:
+            # As `bind`, without a call: views are what graphs consist of, and it is a tenth of building.
+            if element == NOTHING:
+                rec.fresh(output)
+            else:
+                rec.bind(output, element)
         return None
 
     return rule
-
-
-def _in_place(argument: int) -> Rule:
-    """Each result is one of the arguments, which is written."""
-
-    def rule(rec: Recorder, node: Node) -> None:
-        element = _given(rec, node, argument)
-        rec.write(node, element)
-        for output in node.outputs:
-            bind(rec, output, element)
-
-    return rule
-
-
-def _given(rec: Recorder, node: Node, argument: int) -> Element:
-    """What an argument denotes: nothing, if it is optional and absent or None."""
-    return rec.element(node.inputs[argument]) if argument < len(node.inputs) else NOTHING
