@@ -8,7 +8,7 @@ group is complete, and never rebuilt.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import ClassVar
@@ -17,7 +17,7 @@ from irc.alias import AliasDb, analyze
 from irc.alias.explain import Fact, why_written
 from irc.alias.rules import is_functional
 from irc.errors import Error, misfit
-from irc.fuser.policy import Domain, Policy, anchor_of, fault, is_anchor, operator_count, operators, rows_of
+from irc.fuser.policy import Domain, Policy, anchor_of, fault, is_anchor, operators, rows_of
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir import Block, Node, Value
 from irc.ir.graph import Graph
@@ -38,25 +38,25 @@ class Cluster:
 
     Attributes:
         members: the nodes, last first.
-        size: how many operators they stand for.
+        operators: the operators that they stand for.
         anchor: the convolution or matrix product among those, if there is one.
         rows: what operators among those reduce, if there are some that do.
     """
 
-    __slots__ = ("_anchor_inputs", "anchor", "members", "rows", "size")
+    __slots__ = ("_anchor_inputs", "anchor", "members", "operators", "rows")
 
     def __init__(self, consumer: Node) -> None:
         self.members: list[Node] = []
-        self.size = 0
+        self.operators: list[Node] = []
         self.anchor: Node | None = None
         self.rows: Domain | None = None
         self._anchor_inputs: set[Value] = set()
         self.take(consumer)
 
     @property
-    def operators(self) -> Iterator[Node]:
-        """The operators that its members stand for."""
-        return (op for node in self.members for op in operators(node))
+    def size(self) -> int:
+        """How many operators its members stand for."""
+        return len(self.operators)
 
     def inputs_with(self, producer: Node) -> set[Value]:
         """The inputs that the group would have if ``producer`` were its last addition; constants are its own."""
@@ -77,10 +77,11 @@ class Cluster:
 
     def take(self, producer: Node) -> None:
         """Take in ``producer``, which stands right before the first node."""
+        added = operators(producer)
         self.members.append(producer)
-        self.size += operator_count(producer)
-        self.rows = self.rows or rows_of(producer)
-        anchor = anchor_of(producer)
+        self.operators += added
+        self.rows = self.rows or rows_of(added)
+        anchor = anchor_of(added)
         if anchor is not None:
             self.anchor = anchor
             self._anchor_inputs.update(_fed_to(anchor, producer))
@@ -216,18 +217,14 @@ class Fuser:
 
     def grow(self, consumer: Node, block: Block) -> bool:
         """Merge all producers that may join into ``consumer``; return whether any did."""
+        candidates = self.candidates(consumer, block)
+        if not candidates:
+            return False
         cluster = Cluster(consumer)
-        candidates: dict[Node, None] = {}
         refused: dict[Node, str] = {}
-        joined: Node | None = consumer
-        while joined is not None:
-            for value in joined.inputs:
-                producer = value.node
-                if producer is not None and producer.block is block and self.is_candidate(producer):
-                    candidates[producer] = None
-            joined = self.next_producer(cluster, candidates, refused)
-            if joined is not None:
-                cluster.take(joined)
+        while (joined := self.next_producer(cluster, candidates, refused)) is not None:
+            cluster.take(joined)
+            candidates |= self.candidates(joined, block)
         if refused:
             self.refused[block] += [(producer, consumer, reason) for producer, reason in refused.items()]
         if len(cluster.members) == 1:
@@ -237,6 +234,15 @@ class Fuser:
         with self.db.rewrite():
             self.close(cluster)
         return True
+
+    def candidates(self, consumer: Node, block: Block) -> dict[Node, None]:
+        """The nodes of ``block`` that make inputs of ``consumer`` and may join its group."""
+        found: dict[Node, None] = {}
+        for value in consumer.inputs:
+            producer = value.node
+            if producer is not None and producer.block is block and self.is_candidate(producer):
+                found[producer] = None
+        return found
 
     def next_producer(self, cluster: Cluster, candidates: dict[Node, None], refused: dict[Node, str]) -> Node | None:
         """The last of ``candidates`` that may join and now stands right before the cluster; None if none may.

@@ -17,7 +17,7 @@ from irc.ops.pointwise import is_elementwise
 from irc.support.remarks import Reason, fix_sizes, set_option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
 
     from irc.fuser.fuse import Cluster
     from irc.ir import Graph, Node, Value
@@ -53,7 +53,7 @@ class Policy:
         Operators that dominate the run time (`is_anchor`) are taken in too. If the answer is False, no reason is
         reported.
         """
-        return is_elementwise(node) or rows_of(node) is not None
+        return is_elementwise(node) or rows_of((node,)) is not None
 
     def refusal(self, producer: Node, cluster: Cluster) -> str | None:
         """Why ``producer`` may not join ``cluster``, which uses its result; None if it may.
@@ -61,17 +61,18 @@ class Policy:
         A producer that is refused while a cluster grows does not join it later, whatever else joins. The answer may be
         a `Reason`, which also names what is in the way, and a remedy.
         """
-        size = operator_count(producer) + cluster.size
+        added = operators(producer)
+        size = len(added) + cluster.size
         if size > self.max_size:
             text = f"the group would hold {size} operators, more than max-size={self.max_size}"
             return Reason(text, remedy=set_option("fuse", "max-size", size))
-        mine, its = cluster.anchor, anchor_of(producer)
-        rows = cluster.rows or rows_of(producer)
+        mine, its = cluster.anchor, anchor_of(added)
+        rows = cluster.rows or rows_of(added)
         if rows is not None:
             if mine is not None or its is not None:
                 anchor = mine or its or producer
                 return _because(anchor, "gives its whole result before rows of it are reduced")
-            return _rows_refusal(rows, (*operators(producer), *cluster.operators))
+            return _rows_refusal(rows, (*added, *cluster.operators))
         if mine is not None and its is not None:
             return Reason(f"the group has {_label(mine)} already, and {_label(its)} would be a second", _name(mine))
         if mine is not None:
@@ -108,7 +109,7 @@ class _UpstreamAnchors:
         self._values: set[Value] = set()
         for node in graph.walk():
             leads_on = not self._values.isdisjoint(node.inputs) and (is_elementwise(node) or is_group(node))
-            if leads_on or anchor_of(node) is not None:
+            if leads_on or anchor_of(operators(node)) is not None:
                 self._values.update(node.outputs)
 
     def reaches(self, node: Node) -> bool:
@@ -116,26 +117,17 @@ class _UpstreamAnchors:
         return not self._values.isdisjoint(node.outputs)
 
 
-def operators(node: Node) -> Iterator[Node]:
+def operators(node: Node) -> Sequence[Node]:
     """The operators that ``node`` stands for: itself, or those of the group, without constants."""
-    if is_group(node):
-        for inner in subgraph_of(node).nodes:
-            if inner.kind != CONSTANT:
-                yield inner
-    else:
-        yield node
+    return [op for op in subgraph_of(node).nodes if op.kind != CONSTANT] if is_group(node) else (node,)
 
 
-def operator_count(node: Node) -> int:
-    """How many operators ``node`` stands for."""
-    return sum(1 for _ in operators(node)) if is_group(node) else 1
-
-
-def anchor_of(node: Node) -> Node | None:
-    """The anchor among the operators of ``node``, if there is one."""
-    if is_group(node):
-        return next((op for op in operators(node) if is_anchor(op)), None)
-    return node if is_anchor(node) else None
+def anchor_of(operators: Iterable[Node]) -> Node | None:
+    """The anchor among ``operators``, if there is one."""
+    for op in operators:
+        if record(op.kind).epilogues:  # as `is_anchor`, without a call: most groups have none
+            return op
+    return None
 
 
 class Domain(NamedTuple):
@@ -157,15 +149,14 @@ class Domain(NamedTuple):
         return kept, tuple(size for i, size in enumerate(self.shape) if i not in axes)
 
 
-def rows_of(node: Node) -> Domain | None:
-    """What ``node``, or the first reduction of the group, reduces; None if nothing, or unknown axes."""
-    if is_group(node):
-        return next((found for op in operators(node) if (found := rows_of(op)) is not None), None)
-    if not reduces(node):
-        return None
-    shape = _shape(node.inputs[0])
-    rows = None if shape is None else row_axes(node, len(shape))
-    return None if shape is None or rows is None else Domain(shape, rows)
+def rows_of(operators: Iterable[Node]) -> Domain | None:
+    """What the first reduction among ``operators`` reduces; None if nothing, or unknown axes."""
+    for op in filter(reduces, operators):
+        shape = _shape(op.inputs[0])
+        rows = None if shape is None else row_axes(op, len(shape))
+        if shape is not None and rows is not None:
+            return Domain(shape, rows)
+    return None
 
 
 def _rows_refusal(domain: Domain, members: Iterable[Node]) -> str | None:
@@ -173,7 +164,7 @@ def _rows_refusal(domain: Domain, members: Iterable[Node]) -> str | None:
     shapes = (domain.shape, *domain.row_shapes)
     for op in members:
         if reduces(op):
-            if rows_of(op) != domain:
+            if rows_of((op,)) != domain:
                 return _because(op, "reduces other rows than the group", domain.shape, _shape(op.inputs[0]))
         elif any(_shape(value) not in shapes for value in op.outputs):
             text = f"gives another shape than {list(domain.shape)}, whose rows the group reduces"

@@ -61,7 +61,7 @@ def keeps_float_type(node: Node) -> bool:
 
 def is_elementwise(node: Node) -> bool:
     """Whether ``node`` is pointwise on tensors that broadcast as in NumPy, of any namespace."""
-    if not is_torch_pointwise(node.kind):
+    if record(node.kind).result_type is None:  # none of TorchScript's
         return is_pointwise(node)
     return len(node.outputs) == 1 and isinstance(node.outputs[0].type, TensorType)
 

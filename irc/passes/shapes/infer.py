@@ -447,10 +447,12 @@ def module_changes_metadata(module: Module, memory: Memory) -> bool:
 
 def _changing(graph: Graph) -> set[str]:
     """The kinds of nodes of ``graph`` that may change shapes and element types."""
-    return {node.kind for node in with_subgraphs(graph) if not keeps_metadata(node)}
+    unsure = {kind for kind in {node.kind for node in with_subgraphs(graph)} if not _keep_metadata(kind)}
+    nodes = with_subgraphs(graph) if unsure else ()
+    return {node.kind for node in nodes if node.kind in unsure and not _keeps(node)}
 
 
-def keeps_metadata(node: Node) -> bool:
+def _keeps(node: Node) -> bool:
     """Whether ``node`` surely leaves shapes and element types of existing tensors as they are.
 
     Operators that other packages have registered may write elements, but change nothing else of a tensor.
@@ -466,7 +468,7 @@ def keeps_metadata(node: Node) -> bool:
 
 @of_kind
 def _keep_metadata(kind: str) -> bool | None:
-    """As `keeps_metadata`, of all nodes of ``kind``; None if their operands tell."""
+    """As `_keeps`, of all nodes of ``kind``; None if their operands tell."""
     known = record(kind)
     if known.changes is not Change.ELEMENTS or kind in (CALL, "prim::CallMethod"):
         return False
