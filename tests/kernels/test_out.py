@@ -24,7 +24,8 @@ WRITING = {kind for kind in KINDS if kind in POINTWISE} | {
     f"onnx::{name}"
     for name in """
         AveragePool BatchNormalization Concat Conv DeformConv Einsum Gemm GlobalAveragePool GlobalMaxPool Hardmax LRN
-        LogSoftmax MatMul MatMulInteger MaxPool Reshape Scatter ScatterElements ScatterND Softmax TensorScatter
+        LogSoftmax MatMul MatMulInteger MaxPool Reshape Resize Scatter ScatterElements ScatterND Softmax TensorScatter
+        Upsample
     """.split()
 }
 """Operators whose kernels take ``out=``."""

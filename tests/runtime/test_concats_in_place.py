@@ -85,6 +85,25 @@ def test_a_dense_block_lies_in_one_place(backend: str, tune: Tune) -> None:
     assert (row.calls, row.in_place, row.fresh) == (3, 3, 0)
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_an_image_is_resized_where_it_is_concatenated(backend: str, mode: str) -> None:
+    text = f"""
+graph(%x : Float(1, 2, 3, 3)):
+  %none : NoneType = prim::Constant()
+  %scales : Float(4) = prim::Constant[value=tensor([1., 1., 2., 2.])]()
+  %a : Float(1, 2, 3, 3) = onnx::Neg(%x)
+  %b : Float(1, 2, 6, 6) = onnx::Resize[mode="{mode}"](%a, %none, %scales)
+  %c : Float(1, 2, 6, 6) = onnx::Ceil(%b)
+  %d : Float(1, 4, 6, 6) = onnx::Concat[axis=1](%b, %c)
+  %y : Float(1, 4, 6, 6) = onnx::Relu(%d)
+  return (%y)
+"""
+    model = compiled(text, backend)
+    check(parse_graph(text), model)
+    assert joined(model) == ["d"]
+
+
 def test_concats_that_would_take_more_memory_copy(tune: Tune) -> None:
     """A small part that is made early would keep room for the whole."""
     text = """

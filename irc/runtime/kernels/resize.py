@@ -158,19 +158,19 @@ class Resampler(NamedTuple):
         """Whether the region of interest counts, and what lies outside the input gets the extrapolation value."""
         return self.coordinates == "tf_crop_and_resize"
 
-    def resize(self, x: Array, sides: Sequence[Side]) -> Array:
-        """``x`` with its axes resampled; a new array."""
+    def resize(self, x: Array, sides: Sequence[Side], out: Array | None = None) -> Array:
+        """``x`` with its axes resampled; ``out``, of that shape and in C order, or a new array."""
         shape = check_size([s.out for s in sides], x.dtype)
         if 0 in shape:
-            return np.empty(shape, x.dtype)
+            return np.empty(shape, x.dtype) if out is None else out
         if 0 in x.shape:
             raise Error("IRC421", f"an input of shape {list(x.shape)} has no elements to resize to {list(shape)}")
         # An axis that keeps its size stays, by tf_half_pixel_for_nn too, which would move channels by half a position.
         changed = [i for i, s in enumerate(sides) if self.crops or s.out != s.size or s.scale != 1]
         if self.mode == "nearest":
-            result = gather_along(x, {i: _nearest(self, sides[i]) for i in changed})
+            result = gather_along(x, {i: _nearest(self, sides[i]) for i in changed}, out)
         else:
-            result = weigh(x, {i: _taps(self, sides[i]) for i in changed}, mixing_dtype(x.dtype))
+            result = weigh(x, {i: _taps(self, sides[i]) for i in changed}, mixing_dtype(x.dtype), out)
         if self.crops:
             beyond = narrow(np.array(self.extrapolation), x.dtype)
             for i in changed:
@@ -236,12 +236,12 @@ def _taps(how: Resampler, side: Side) -> Taps:
     return np.clip(indices, 0, side.size - 1), weights / np.where(total == 0, 1, total)
 
 
-def gather_along(x: Array, indices: dict[int, Array]) -> Array:
-    """``x`` with only the given indices along each axis."""
+def gather_along(x: Array, indices: dict[int, Array], out: Array | None = None) -> Array:
+    """``x`` with only the given indices along each axis; ``out``, of that shape and in C order, or a new array."""
     factors = [_repeats(indices[i], n) if i in indices else 1 for i, n in enumerate(x.shape)]
     if x.ndim and 2 * x.ndim <= MAX_RANK and all(factors):  # every element so many times in a row: broadcasting copies
         *outer, last = factors
-        result = np.empty([n * f for n, f in zip(x.shape, factors, strict=True)], x.dtype)
+        result = np.empty([n * f for n, f in zip(x.shape, factors, strict=True)], x.dtype) if out is None else out
         pairs = [size for pair in zip(x.shape, outer, strict=False) for size in pair]
         target = result.reshape(*pairs, x.shape[-1], last)
         source = x.reshape(*(size for n in x.shape[:-1] for size in (n, 1)), x.shape[-1])
@@ -249,10 +249,16 @@ def gather_along(x: Array, indices: dict[int, Array]) -> Array:
             target[..., i] = source
         return result
     if not indices:
-        return x.copy()
-    for i, index in sorted(indices.items(), key=lambda item: len(item[1]) / x.shape[item[0]]):
-        x = np.take(x, index, axis=i)
-    return np.asarray(x, order="C")
+        if out is None:
+            return x.copy()
+        np.copyto(out, x)
+        return out
+    *others, last = sorted(indices, key=lambda i: len(indices[i]) / x.shape[i])
+    for i in others:
+        x = np.take(x, indices[i], axis=i)
+    if out is None:
+        return np.asarray(np.take(x, indices[last], axis=last), order="C")
+    return np.take(x, indices[last], axis=last, out=out, mode="clip")  # of "raise", NumPy makes a copy first
 
 
 def _repeats(indices: Array, size: int) -> int:
@@ -262,12 +268,15 @@ def _repeats(indices: Array, size: int) -> int:
     return factor if same else 0
 
 
-def weigh(x: Array, taps: Mapping[int, Taps], wide: np.dtype[Any]) -> Array:
-    """For each output, the sum of weights times inputs along all axes in ``taps``, computed as ``wide``."""
+def weigh(x: Array, taps: Mapping[int, Taps], wide: np.dtype[Any], out: Array | None = None) -> Array:
+    """For each output, the sum of weights times inputs along all axes in ``taps``, computed as ``wide``.
+
+    The result is ``out``, of its shape and in C order, or a new array.
+    """
     # What shrinks most comes first; of others the last one, where NumPy reads each number by itself.
     order = sorted(taps, key=lambda i: (taps[i][0].shape[1] / x.shape[i], -i))
     shape = [taps[i][0].shape[1] if i in taps else n for i, n in enumerate(x.shape)]
-    result = np.empty(shape, x.dtype)
+    result = np.empty(shape, x.dtype) if out is None else out
     lead = min(taps, default=0)
     source = x.reshape(-1, *x.shape[lead:])
     target = result.reshape(-1, *shape[lead:])
@@ -358,17 +367,21 @@ _MODE = one_of("mode", "nearest", ("nearest", "linear"))
 
 
 @computes("onnx::Upsample", mode=one_of("mode", "nearest", ("nearest", "bilinear", "linear")))
-def upsample_1(x: Array, *, mode: str, height_scale: float = 1.0, width_scale: float = 1.0) -> Array:
+def upsample_1(
+    x: Array, out: Array | None = None, *, mode: str, height_scale: float = 1.0, width_scale: float = 1.0
+) -> Array:
     """``height_scale`` and ``width_scale`` of an image; called "bilinear" what is "linear" later."""
     how = Resampler("nearest" if mode == "nearest" else "linear")
-    return how.resize(x, _by_scales(x, (1.0, 1.0, height_scale, width_scale)))
+    return how.resize(x, _by_scales(x, (1.0, 1.0, height_scale, width_scale)), out)
 
 
 @computes("onnx::Upsample", since=7, mode=_MODE)
 @computes("onnx::Resize", since=10, mode=_MODE)
-def resize_by_scales(x: Array, given: Array | None = None, *, mode: str, scales: Sequence[float] = ()) -> Array:
+def resize_by_scales(
+    x: Array, given: Array | None = None, out: Array | None = None, *, mode: str, scales: Sequence[float] = ()
+) -> Array:
     """The scales are an attribute before version 9, an input since."""
-    return Resampler(mode).resize(x, _by_scales(x, scales if given is None else vector(given)))
+    return Resampler(mode).resize(x, _by_scales(x, scales if given is None else vector(given)), out)
 
 
 _CHOICES = (
@@ -390,7 +403,13 @@ def _resampler(node: Node) -> Resampler:
 @computes("onnx::Resize", since=11, how=_resampler, policy=_POLICY, fractional=always(False))
 @computes("onnx::Resize", since=19, how=_resampler, policy=_POLICY, fractional=always(True))
 def resize(
-    x: Array, *inputs: Array | None, how: Resampler, policy: str, fractional: bool, axes: list[int] | None = None
+    x: Array,
+    *inputs: Array | None,
+    how: Resampler,
+    policy: str,
+    fractional: bool,
+    axes: list[int] | None = None,
+    out: Array | None = None,
 ) -> Array:
     """Resize by scales or sizes; since version 19, scales may give sizes that are not integers.
 
@@ -415,10 +434,10 @@ def resize(
         # Coordinates in a region of interest do not depend on the factors.
         factors = [F(factor) for factor in exact] if how.crops else exact
     sides = [Side(n, n, ONE, n) for n in x.shape]
-    for i, out, factor, (start, end) in zip(over, outs, factors, regions, strict=True):
-        length = F(factor) * F(x.shape[i]) if by_scale and fractional else out
-        sides[i] = Side(x.shape[i], out, factor, length, start, end)
-    return how.resize(x, sides)
+    for i, size, factor, (start, end) in zip(over, outs, factors, regions, strict=True):
+        length = F(factor) * F(x.shape[i]) if by_scale and fractional else size
+        sides[i] = Side(x.shape[i], size, factor, length, start, end)
+    return how.resize(x, sides, out)
 
 
 def _regions(roi: Array | None, count: int) -> list[tuple[np.float32, np.float32]]:
