@@ -23,9 +23,9 @@ KINDS = sorted(each.kind for each in records("onnx") if each.value_operands is n
 WRITING = {kind for kind in KINDS if kind in POINTWISE} | {
     f"onnx::{name}"
     for name in """
-        AveragePool BatchNormalization Concat Conv DeformConv Einsum Gemm GlobalAveragePool GlobalMaxPool Hardmax LRN
-        LogSoftmax MatMul MatMulInteger MaxPool Reshape Resize Scatter ScatterElements ScatterND Softmax TensorScatter
-        Upsample
+        AveragePool BatchNormalization Concat Conv ConvTranspose DeformConv Einsum Gemm GlobalAveragePool GlobalMaxPool
+        Hardmax LRN LogSoftmax MatMul MatMulInteger MaxPool Reshape Resize Scatter ScatterElements ScatterND Softmax
+        TensorScatter Upsample
     """.split()
 }
 """Operators whose kernels take ``out=``."""

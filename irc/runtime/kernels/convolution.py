@@ -230,11 +230,11 @@ def conv_transpose(node: Node) -> Kernel:
     window, group = Window.of(node), int(node.attributes.get("group", 1))
     adjust, wanted = (tuple(node.attributes.get(name) or ()) for name in ("output_padding", "output_shape"))
 
-    def run(x: Array, w: Array | Sequence[Array], b: Array | None = None) -> Array:
+    def run(x: Array, w: Array | Sequence[Array], b: Array | None = None, out: Array | None = None) -> Array:
         weights, *filters = [w] if is_array(w) else w
         check_operands(x, weights, b, group, transposed=True)
         axes = transposed_axes(window, x.shape[2:], weights.shape[2:], adjust, wanted)
-        return transpose_convolve(x, weights, b, group, axes, filters)
+        return transpose_convolve(x, weights, b, group, axes, filters, out)
 
     def prepare(w: Array, b: Array | None = None) -> list[Array]:
         rank = w.ndim - 2
@@ -329,7 +329,13 @@ def _filters_by_phase(w: Array, b: Array | None, group: int, axes: Sequence[tupl
 
 
 def transpose_convolve(
-    x: Array, w: Array, b: Array | None, group: int, axes: Axes, filters: Sequence[Array] = ()
+    x: Array,
+    w: Array,
+    b: Array | None,
+    group: int,
+    axes: Axes,
+    filters: Sequence[Array] = (),
+    out: Array | None = None,
 ) -> Array:
     """Transposed convolution of ``x`` (N, C, spatial...) with ``w`` (C, O / group, ...), plus ``b``.
 
@@ -342,6 +348,7 @@ def transpose_convolve(
         group: into how many groups channels fall.
         axes: see `transposed_axes`.
         filters: those of all phases, and biases, if they are known.
+        out: for the result; a new array by default.
     """
     shape = check_size((len(x), w.shape[1] * group, *outputs(axes)), x.dtype)
     check_bytes(TAP_BYTES * math.prod(a.kernel for a in axes))
@@ -349,10 +356,9 @@ def transpose_convolve(
     found = [_taps_by_phase(*each) for each in kernels]
     sources = [{taps: taps.source(a) for taps in each} for a, each in zip(axes, found, strict=True)]
     has_all = all(sum(map(len, each.values())) == a.stride for a, each in zip(axes, found, strict=True))
-    if x.size and has_all and all(a.size for each in sources for _, a in each.values()):
-        result = np.empty(shape, x.dtype)
-    else:
-        result = np.zeros(shape, x.dtype) if b is None else np.full(shape, b.reshape(-1, *(1,) * len(axes)), x.dtype)
+    result = np.empty(shape, x.dtype) if out is None else out
+    if not (x.size and has_all and all(a.size for each in sources for _, a in each.values())):
+        result[...] = 0 if b is None else b.reshape(-1, *(1,) * len(axes))
     wide = widened(x)
     given = iter(filters or _filters_by_phase(w, b, group, kernels))
     for members in itertools.product(*[each.items() for each in found]):
@@ -360,10 +366,13 @@ def transpose_convolve(
         parts, source = zip(*[each[taps] for each, (taps, _) in zip(sources, members, strict=True)], strict=True)
         if not x.size or not result.size or not all(a.size for a in source):
             continue  # sums of nothing
-        made = convolve(wide[(..., *parts)], weights, bias, group, source)
+        is_whole = all(a.stride == 1 for a in axes)
+        made = convolve(
+            wide[(..., *parts)], weights, bias, group, source, result if is_whole and wide.dtype == x.dtype else None
+        )
         phases = list(itertools.product(*[[phase for phase, _ in each] for _, each in members]))
-        if all(a.stride == 1 for a in axes):
-            return narrowed(made, x.dtype)
+        if is_whole:
+            return narrowed(made, x.dtype, result)
         made = made.reshape(*shape[:2], len(phases), *made.shape[2:])
         for number, phase in enumerate(phases):
             pace()
