@@ -159,7 +159,7 @@ class Resampler(NamedTuple):
         return self.coordinates == "tf_crop_and_resize"
 
     def resize(self, x: Array, sides: Sequence[Side], out: Array | None = None) -> Array:
-        """``x`` with its axes resampled; ``out``, of that shape and in C order, or a new array."""
+        """``x`` with its axes resampled, in ``out`` if given: of the result's shape, in C order."""
         shape = check_size([s.out for s in sides], x.dtype)
         if 0 in shape:
             return np.empty(shape, x.dtype) if out is None else out
@@ -237,7 +237,7 @@ def _taps(how: Resampler, side: Side) -> Taps:
 
 
 def gather_along(x: Array, indices: dict[int, Array], out: Array | None = None) -> Array:
-    """``x`` with only the given indices along each axis; ``out``, of that shape and in C order, or a new array."""
+    """``x`` with only the given indices along each axis, in ``out`` if given: of that shape, in C order."""
     factors = [_repeats(indices[i], n) if i in indices else 1 for i, n in enumerate(x.shape)]
     if x.ndim and 2 * x.ndim <= MAX_RANK and all(factors):  # every element so many times in a row: broadcasting copies
         *outer, last = factors
