@@ -215,7 +215,7 @@ class _Fold:
 
     def _scaled(self, weight: Tensor, s: Array) -> Tensor:
         """The weights with output channel ``c`` multiplied by ``s[c]``."""
-        old = weight.numpy()
+        old = weight.peek()  # most weights are only needed folded
         # The weights as (groups, rest, channels of a group, rest): s goes along the channels.
         groups, before, channels = 1, 1, weight.shape[0]
         if self.linear.kind == "onnx::ConvTranspose":
