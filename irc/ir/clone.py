@@ -163,6 +163,8 @@ def _bind_returns(old: Node, new: Node, mapping: ValueMap) -> None:
 
 
 def _copy_attribute(value: Any, graph: Graph) -> Any:
+    if isinstance(value, Tensor):
+        return _entered(graph, value)
     if isinstance(value, Graph):
         return copy_graph(value, graph.weights, graph.module)
     return map_tensors(value, partial(_entered, graph))

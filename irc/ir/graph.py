@@ -194,7 +194,9 @@ class Graph:
 
     def name_value(self, value: Value, name: str) -> None:
         """Give a new value its name, made unique."""
-        value._name = name = self.unique_name(name)
+        if not name or name in self._values:
+            name = self.unique_name(name)
+        value._name = name
         self._values[name] = value
 
     def rename(self, value: Value, name: str) -> None:

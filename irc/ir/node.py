@@ -94,11 +94,11 @@ class Node(HasMetadata):
 
     def add_outputs(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
         """Append several outputs at once and return them."""
-        first = len(self.outputs)
-        added = tuple(Value(self.graph, t, self, None, first + i) for i, t in enumerate(types))
+        graph = self.graph
+        added = tuple([Value(graph, type, self, None, i) for i, type in enumerate(types, len(self.outputs))])
         self.outputs += added
         for i, value in enumerate(added):
-            self.graph.name_value(value, names[i] if i < len(names) else "")
+            graph.name_value(value, names[i] if i < len(names) else "")
         return added
 
     def erase_outputs(self, indices: Iterable[int]) -> None:
