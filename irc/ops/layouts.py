@@ -36,7 +36,8 @@ def sees_layouts(graph: Graph) -> bool:
 
     It takes a look at each node; `irc.passes.layouts` tells of which tensors.
     """
-    return graph.is_function or any(node.kind == CALL or sees_layout(node.kind) for node in with_subgraphs(graph))
+    kinds = {node.kind for node in with_subgraphs(graph)}
+    return graph.is_function or CALL in kinds or any(map(sees_layout, kinds))
 
 
 def sees_storage(graph: Graph) -> bool:
@@ -44,8 +45,8 @@ def sees_storage(graph: Graph) -> bool:
 
     A view with the strides of a new tensor is not like a new one there: it may begin in the middle.
     """
-    nodes = with_subgraphs(graph)
-    return graph.is_function or any(node.kind == CALL or "storage" in record(node.kind).layout for node in nodes)
+    kinds = {node.kind for node in with_subgraphs(graph)}
+    return graph.is_function or CALL in kinds or any("storage" in record(kind).layout for kind in kinds)
 
 
 _MAKERS = tuple(f"{namespace}::" for namespace in ("aten", "irc", *DOMAINS))

@@ -250,7 +250,10 @@ class Operator:
 
     def semantics(self, version: int | None = None) -> ScalarSemantics | None:
         """The scalar semantics at ``version`` (None: the newest); None if there are none."""
-        return next((each for each in reversed(self.scalar) if version is None or each.since <= version), None)
+        for each in reversed(self.scalar):
+            if version is None or each.since <= version:
+                return each
+        return None
 
 
 _DEFAULTS: dict[str, Any] = {

@@ -19,8 +19,8 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Node
 from irc.ir.kinds import CONSTANT, CONTROL_FLOW, SUBGRAPHS
-from irc.ops.plugins import check_callable, check_kind, is_foreign, load_for
-from irc.ops.registry import record, records
+from irc.ops.plugins import check_callable, check_kind, is_foreign
+from irc.ops.registry import of_kind, record, records
 from irc.ops.scalar import module_line
 from irc.runtime.kernels.support import numpy_dtype
 
@@ -181,7 +181,6 @@ def element_type(name: str, default: int | None = None) -> Reader:
 
 def find_binder(kind: str, version: int | None) -> Binder | None:
     """The binder for ``kind`` at ``version`` (None: the newest), or None if irc has no own kernel."""
-    load_for(kind)
     _load(module_of(kind))
     entry = _BINDERS.get(kind)
     if entry is None:
@@ -225,6 +224,7 @@ def _has(code: CodeType, name: str) -> bool:
     return name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+@of_kind
 def module_of(kind: str) -> str:
     """The module of this package that registers the kernels of ``kind``; "" if irc has none.
 
