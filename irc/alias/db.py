@@ -66,6 +66,7 @@ class AliasDb:
 
     Attributes:
         graph: the graph it is about.
+        views: what is remembered of views that show parts of tensors.
         check_rewrites: whether ``rewrite`` ends with ``check``; slow, for tests and the verify-alias instrument.
     """
 
@@ -73,6 +74,7 @@ class AliasDb:
         self.graph = builder.graph
         self.module = builder.module
         self.noalias = builder.noalias
+        self.views = regions.Views()
         self.check_rewrites = False
         self._builder = type(builder)
         self._solution = IncrementalSolution(builder, self._record, self._solve)
@@ -119,6 +121,8 @@ class AliasDb:
                 return False
         if not self._facts.has_parts:
             return True
+        if isinstance(a, Value) and isinstance(b, Value):
+            return regions.apart(self, a, b) is None
         pairs = list(islice(product(_members(a), _members(b)), _MOST_PARTS + 1))
         return len(pairs) > _MOST_PARTS or any(self._may_be_one(v, w) for v, w in pairs)
 
@@ -206,7 +210,9 @@ class AliasDb:
         values = (*what.inputs, *what.outputs) if isinstance(what, Node) else what
         if not self.facts.has_parts:
             return self.touches_storage(values, contained)
-        return any(self._parts.is_written(value, self.graph.block, contained) for value in _members(values))
+        if isinstance(values, Value):
+            return self._parts.is_written(values, self.graph.block, contained)
+        return any(self.has_writers(value, contained) for value in _members(values))
 
     def touches_storage(self, values: Values, contained: bool = True) -> bool:
         """Whether anything in the graph writes storage of ``values``, if only a part that none of them shows.
@@ -293,8 +299,9 @@ class AliasDb:
             return False
         if not self.facts.has_parts:
             return True
-        scope = scope_between(first, last)
-        return any(self._parts.is_written_between(v, first, last, scope) for v in _members(values))
+        if isinstance(values, Value):
+            return self._parts.is_written_between(values, first, last, scope_between(first, last))
+        return any(self.writes_between(value, first, last) for value in _members(values))
 
     def reads(self, node: Node) -> frozenset[Location]:
         """What ``node``, or one inside it, may read. Valid until the next update."""
@@ -586,6 +593,7 @@ class AliasDb:
 
     def erase_value(self, value: Value) -> None:
         """``value`` is about to be erased, or has been."""
+        self.views.forget()
         self._solution.erase_value(value)
 
     def cut_inputs(self, node: Node) -> None:
@@ -594,6 +602,7 @@ class AliasDb:
 
     def erase_node(self, node: Node) -> None:
         """``node``, with all inside it, is about to be erased. Call it before erasing the node from the graph."""
+        self.views.forget()
         self._solution.erase_node(node)
 
     def refresh(self) -> None:

@@ -37,29 +37,28 @@ class PartWrites:
 
     def as_read(self, value: Value, contained: bool = True) -> Read:
         """What reading ``value`` reads; a part only if all that reads it surely reads no more."""
+        return Read(self._reach(value, contained), self._part_read(value))
+
+    def _part_read(self, value: Value) -> Part | None:
         part = part_of(self._db, value)
-        is_part = part is not None and is_read_as_part(self._db, value)
-        return Read(self._reach(value, contained), part if is_part else None)
+        return None if part is None or not is_read_as_part(self._db, value) else part
 
     def is_written(self, value: Value, scope: Block | None, contained: bool) -> bool:
         """Whether some node may write memory of ``value``, or of what it holds, in one execution of ``scope``."""
-        if not self._index.touches(self._reach(value, contained)):
+        reach = self._reach(value, contained)
+        if not self._index.touches(reach):
             return False
-        read = self.as_read(value, contained)
-        writers = self._writers(read)
+        writers = self._writers(read := Read(reach, self._part_read(value)))
         return writers is None or any(self.writes(node, read, scope) for node in writers)
 
     def is_written_between(self, value: Value, first: Node, last: Node, scope: Block | None) -> bool:
-        """As `AliasDb.writes_between`; no path between the two leaves ``scope``."""
-        reach = self._reach(value, contained=True)
-        if not self._index.touches(reach) or not writes_between(self._index, reach, first, last):
-            return False
+        """As `AliasDb.writes_between`, of storage that is written there; no path between the two leaves ``scope``."""
         read = self.as_read(value)
         writers = self._writers(read)
         if writers is None:
             return True
         writers = [node for node in writers if self.writes(node, read, scope)]
-        return bool(writers) and writes_between(SomeWriters(writers), reach, first, last)
+        return bool(writers) and writes_between(SomeWriters(writers), read.reach, first, last)
 
     def writes(self, node: Node, read: Read, scope: Block | None) -> bool:
         """Whether ``node`` itself may write what is read, in one execution of ``scope``."""
@@ -105,7 +104,8 @@ class PartWrites:
     def _written_parts(self, node: Node, own: list[LocationSet], reach: LocationSet) -> list[Part] | None:
         """The parts in ``reach`` that ``node``, which writes ``own``, writes; None if not known."""
         written = regions.written(node)
-        if written is None or not {self._db.location_set(v) for v in written}.issuperset(own):
+        places = list(map(self._db.location_set, written or ()))
+        if written is None or any(locations not in places for locations in own):
             return None
-        parts = [part_of(self._db, v) for v in written if intersects(self._db.location_set(v), reach)]
-        return None if None in parts else [part for part in parts if part is not None]
+        parts = [part_of(self._db, v) for v, at in zip(written, places) if intersects(at, reach)]
+        return [part for part in parts if part is not None] if None not in parts else None

@@ -2,7 +2,7 @@
 
 Points-to sets tell storages apart, not parts of them. Two views of one tensor that lie apart (rows 0 and 1) share no
 memory although their storage is one. This is found here from the views alone, when a query asks: nothing is recorded,
-so nothing has to be kept right when the graph changes.
+so nothing has to be kept right when the graph changes. What the graph alone tells is remembered until it changes.
 
 Everything fails closed: what is not listed here may be anywhere in its storage. Invariants:
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.memory_types import has_memory
 from irc.alias.must import Cover, step_of
-from irc.alias.rules.schemas import compile_schema, is_unsettled
+from irc.alias.rules.schemas import is_unsettled, program_of
 from irc.ir.block import Block
 from irc.ir.constants import constant_value
 from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
@@ -31,7 +31,7 @@ from irc.ir.node import Node
 from irc.ir.region_flow import inner_graph
 from irc.ir.types import ListType, TensorType
 from irc.ir.value import Value
-from irc.ops import functional_by_default, record, resolve, schemas
+from irc.ops import functional_by_default, record, schemas
 from irc.ops.layouts import makes_dense
 from irc.ops.pointwise import is_pointwise
 from irc.ops.regions import Axis, Region, Span
@@ -78,8 +78,10 @@ class Part(NamedTuple):
         for axis, span in self.region.spans.items():
             found = other.region.spans.get(axis)
             if found is not None and span.is_apart(found):
-                named = (axis[0], *span.values(), *found.values())
-                if all(_is_around(value.block, scope) or _is_around(value.block, self.base.block) for value in named):
+                for value in (axis[0], *span.values(), *found.values()):
+                    if not (_is_around(value.block, scope) or _is_around(value.block, self.base.block)):
+                        break
+                else:
                     return Apart(axis, span, found)
         return None
 
@@ -88,20 +90,67 @@ class Part(NamedTuple):
         return " and ".join(spans)
 
 
+class Shown(NamedTuple):
+    """What a value shows, if the analysis agrees.
+
+    Attributes:
+        part: what that is.
+        values: those that must not be declared unknown, as it is followed through them.
+        unsettled: views of which something may write a list of pieces or another operand.
+    """
+
+    part: Part
+    values: Sequence[Value]
+    unsettled: Sequence[Node]
+
+
+class Views:
+    """What values show of other tensors, as the graph alone tells, remembered until `Graph.changes` has grown.
+
+    An `AliasDb` has one. What else the analysis knows (writes, fresh memory, unknown values) is not remembered here, so
+    no update of it makes this wrong.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Value, Shown | None] = {}
+        self._changes = -1
+
+    def of(self, value: Value) -> Shown | None:
+        """What ``value`` shows; None if that is not known to be less than all of a tensor."""
+        changes = value.graph.changes
+        if changes != self._changes:
+            self.forget()
+            self._changes = changes
+        elif value in self._found:
+            return self._found[value]
+        found = self._found[value] = _shown(value)
+        return found
+
+    def forget(self) -> None:
+        """Refer to no value any more."""
+        self._found.clear()
+
+
 def part_of(db: AliasDb, value: Value) -> Part | None:
     """What ``value`` shows of another tensor, if it is certain that it is no more than a part."""
-    if not db.facts.has_parts:
+    shown = db.views.of(value) if db.facts.has_parts else None
+    if shown is None or not _is_base(db, shown.part.base):
         return None
+    if db.declares_unknown() and any(map(db.is_declared_unknown, shown.values)):
+        return None
+    return shown.part if all(_is_settled(db, view) for view in shown.unsettled) else None
+
+
+def _shown(value: Value) -> Shown | None:
+    passed: list[Value] = []
     views: list[tuple[Node, Value, int]] = []
-    at = _origin(db, value)
+    at = _origin(value, passed)
     while at is not None and len(views) < _MOST_VIEWS and (found := _view(at)) is not None:
         node, number = found
-        if not _is_settled(db, node):
-            return None
-        at = _origin(db, node.inputs[0])
+        at = _origin(node.inputs[0], passed)
         if at is not None:
             views.append((node, at, number))
-    if at is None or not views or not _is_base(db, at):
+    if at is None or not views:
         return None
     region = Region()
     for node, of, number in reversed(views):
@@ -110,7 +159,8 @@ def part_of(db: AliasDb, value: Value) -> Part | None:
         if shown is None:
             return None
         region = shown
-    return Part(at, region) if region.spans else None
+    unsettled = [view for view, _, _ in views if _may_be_unsettled(view)]
+    return Shown(Part(at, region), passed, unsettled) if region.spans else None
 
 
 def apart(db: AliasDb, a: Value, b: Value) -> Apart | None:
@@ -136,11 +186,10 @@ def _view(value: Value) -> tuple[Node, int] | None:
     return (node, number) if is_view and not is_unsettled(node) else None
 
 
-def _origin(db: AliasDb, value: Value) -> Value | None:
-    """The earliest value that certainly is the same tensor; None if that is unknown, or many steps away."""
+def _origin(value: Value, passed: list[Value]) -> Value | None:
+    """The earliest value that certainly is the same tensor, after those passed; None if it is many steps away."""
     for _ in range(_MOST_VIEWS):
-        if db.is_declared_unknown(value):
-            return None
+        passed.append(value)
         is_new = (
             value.node is not None and value.node.kind.startswith(_NAMESPACES) and not value.node.kind.endswith("_")
         )
@@ -149,6 +198,11 @@ def _origin(db: AliasDb, value: Value) -> Value | None:
             return value
         value = link.value
     return None
+
+
+def _may_be_unsettled(view: Node) -> bool:
+    """Whether ``view`` gives a list, or takes one, or another tensor than the one that it is of."""
+    return not isinstance(view.outputs[0].type, TensorType) or any(has_memory(v.type) for v in view.inputs[1:])
 
 
 def _is_settled(db: AliasDb, view: Node) -> bool:
@@ -195,8 +249,7 @@ def written(node: Node) -> Sequence[Value] | None:
     """The tensors of which ``node`` writes elements; None if it may write anything else."""
     if not node.kind.endswith("_") or not _is_known(node):
         return None
-    schema = resolve(node)
-    program = None if schema is None else compile_schema(schema)
+    program = program_of(node)
     if program is None or program.stores or program.escapes or program.variadic >= 0:
         return None
     found = [node.inputs[part.argument] for part in program.writes if part.argument < len(node.inputs)]
@@ -232,8 +285,7 @@ def reads_elements(db: AliasDb, node: Node) -> bool:
         return all(each.kind == CONSTANT or is_pointwise(each) for each in inner.walk())
     if not _is_known(node):
         return False
-    schema = resolve(node) if schemas(node.kind) else None
-    program = None if schema is None else compile_schema(schema)
+    program = program_of(node)
     return program is None or not (program.stores or program.escapes)
 
 

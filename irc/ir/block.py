@@ -98,6 +98,7 @@ class Block(HasMetadata):
 
     def add_params(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
         """Append several parameters at once and return them."""
+        self.graph.changes += 1
         first = len(self.params)
         added = tuple(Value(self.graph, t, None, self, first + i) for i, t in enumerate(types))
         self.params += added
@@ -131,6 +132,7 @@ class Block(HasMetadata):
         before._next = after._prev = node
         node.block = self
         self._size += 1
+        self.graph.changes += 1
         end = self.return_node
         low = 0 if before is end else before._order
         if after is end:
@@ -151,6 +153,7 @@ class Block(HasMetadata):
         before._next, after._prev = after, before
         node._prev = node._next = node.block = None
         self._size -= 1
+        self.graph.changes += 1
 
     def _relabel(self, node: Node) -> None:
         """Spread the labels of the smallest aligned range around ``node`` that is sparse enough."""

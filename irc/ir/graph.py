@@ -59,9 +59,21 @@ class Graph:
         weights: the weight table, shared by all graphs of a module.
         module: the module it is part of, or None.
         has_metadata: whether something in it may have metadata: so most copies and prints need not look.
+        changes: grows whenever inputs, outputs, parameters or places of nodes change, for what is remembered of these.
     """
 
-    __slots__ = ("__weakref__", "_counter", "_suffix", "_values", "block", "has_metadata", "module", "name", "weights")
+    __slots__ = (
+        "__weakref__",
+        "_counter",
+        "_suffix",
+        "_values",
+        "block",
+        "changes",
+        "has_metadata",
+        "module",
+        "name",
+        "weights",
+    )
 
     def __init__(self, name: str = "main", weights: WeightTable | None = None, module: Module | None = None) -> None:
         self.name = name
@@ -71,6 +83,7 @@ class Graph:
         self._counter = 0
         self._suffix: dict[str, int] = {}
         self.has_metadata = False
+        self.changes = 0
         self.block = Block(self, None)
 
     # -- structure -------------------------------------------------------
@@ -218,6 +231,7 @@ class Graph:
 
     def without(self, values: Sequence[Value], indices: Iterable[int]) -> tuple[Value, ...]:
         """``values`` without the unused ones at ``indices``; later ones move down."""
+        self.changes += 1
         positions = range(len(values))
         gone = {positions[index] for index in indices}
         for value in [values[index] for index in gone]:

@@ -118,6 +118,7 @@ class Node(HasMetadata):
         old = self.inputs[index]
         if old is value:
             return
+        self.graph.changes += 1
         self._drop_use(old)
         self._add_use(value)
         inputs = list(self.inputs)  # faster than from slices, for few inputs and for thousands
@@ -137,6 +138,7 @@ class Node(HasMetadata):
         """Count uses of ``old`` as uses of ``new``. Returns whether there are any."""
         if new is old or self not in old._users:
             return False
+        self.graph.changes += 1
         new._users[self] = new._users.get(self, 0) + old._users.pop(self)
         return True
 
@@ -146,11 +148,13 @@ class Node(HasMetadata):
 
     def insert_input(self, index: int, value: Value) -> None:
         """Insert an input before position ``index``."""
+        self.graph.changes += 1
         self._add_use(value)
         self.inputs = (*self.inputs[:index], value, *self.inputs[index:])
 
     def erase_inputs(self, indices: Iterable[int]) -> None:
         """Remove inputs; later ones move down."""
+        self.graph.changes += 1
         positions = range(len(self.inputs))
         gone = {positions[index] for index in indices}
         for index in gone:
@@ -159,6 +163,7 @@ class Node(HasMetadata):
 
     def set_inputs(self, values: Iterable[Value]) -> None:
         """Replace all inputs."""
+        self.graph.changes += 1
         for old in self.inputs:
             self._drop_use(old)
         self.inputs = tuple(values)
@@ -181,6 +186,7 @@ class Node(HasMetadata):
         """Append an empty nested block."""
         from irc.ir.block import Block
 
+        self.graph.changes += 1
         block = Block(self.graph, self)
         self.blocks += (block,)
         return block
@@ -315,6 +321,7 @@ class Node(HasMetadata):
             if self in users:
                 del users[self]
         self.inputs = ()
+        self.graph.changes += 1
         for value in self.outputs:
             self.graph.forget(value)
         for block in self.blocks:

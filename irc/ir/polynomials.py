@@ -119,6 +119,8 @@ def plus(a: Size, b: Size) -> Size:
 
 def minus(a: Size, b: Size) -> Size:
     """``a - b``."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
     return plus(a, times(b, -1))
 
 

@@ -153,11 +153,10 @@ class Span(NamedTuple):
         common, distance = gcd(self.step, other.step), minus(self.start, other.start)
         return isinstance(distance, int) and (distance % common if common else distance) != 0
 
-    def values(self) -> Iterator[Value]:
+    def values(self) -> Sequence[Value]:
         """The values that it depends on."""
-        for number in (self.low, self.high, self.start):
-            if isinstance(number, Polynomial):  # not most of the time
-                yield from values_of(number)
+        numbers = (self.low, self.high, self.start)
+        return [value for number in numbers if isinstance(number, Polynomial) for value in values_of(number)]
 
     def __str__(self) -> str:
         high = "end" if self.high is None else text_of(self.high)

@@ -273,9 +273,27 @@ def _sorts(node: Node) -> _Sorts:
 
 def _rule_for(rows: Sequence[Schema], sorts: _Sorts) -> Rule:
     """The rule for arguments of these sorts."""
-    fitting = [row for row in rows if _takes(row, sorts)]
+    fitting = _fitting(rows, sorts)
     programs = {compile_schema(row) for row in fitting}
     return (_rule_of_program(fitting, programs.pop()) or _fresh) if len(programs) == 1 else _by_types
+
+
+def _fitting(rows: Sequence[Schema], sorts: _Sorts) -> list[Schema]:
+    return [row for row in rows if _takes(row, sorts)]
+
+
+def program_of(node: Node) -> Program | None:
+    """What ``node`` does, by the row that its arguments fit; None if that is not known."""
+    found = _program_for(node.kind, _sorts(node))
+    schema = resolve(node) if found is None else None
+    return found if schema is None else compile_schema(schema)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _program_for(kind: str, sorts: _Sorts) -> Program | None:
+    """What the rows for arguments of these sorts do, if all do the same."""
+    programs = set(map(compile_schema, _fitting(schemas(kind), sorts)))
+    return programs.pop() if len(programs) == 1 else None
 
 
 def is_unsettled(node: Node) -> bool:
@@ -304,6 +322,7 @@ def _is_open(kind: str, sorts: _Sorts) -> bool:
 
 def forget() -> None:
     """Rows have changed."""
+    _program_for.cache_clear()
     _rule_of.cache_clear()
     _is_open.cache_clear()
 
