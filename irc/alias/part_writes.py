@@ -52,7 +52,10 @@ class PartWrites:
         return writers is None or any(self.writes(node, read, scope) for node in writers)
 
     def is_written_between(self, value: Value, first: Node, last: Node, scope: Block | None) -> bool:
-        """As `AliasDb.writes_between`, of storage that is written there; no path between the two leaves ``scope``."""
+        """As `AliasDb.writes_between`, of storage that is written there.
+
+        No path between the two leaves ``scope``.
+        """
         read = self.as_read(value)
         writers = self._writers(read)
         if writers is None:

@@ -34,7 +34,7 @@ from irc.ir.value import Value
 from irc.ops import functional_by_default, record, schemas
 from irc.ops.layouts import makes_dense
 from irc.ops.pointwise import is_pointwise
-from irc.ops.regions import Axis, Region, Span
+from irc.ops.regions import Axis, Region, Span, name_of
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb
@@ -61,8 +61,7 @@ class Apart(NamedTuple):
     second: Span
 
     def __str__(self) -> str:
-        value, dim = self.axis
-        return f"they lie at {self.first} and {self.second} along dimension {dim} of %{value.name}"
+        return f"they lie at {self.first} and {self.second} along {name_of(self.axis)}"
 
 
 class Part(NamedTuple):
@@ -86,8 +85,7 @@ class Part(NamedTuple):
         return None
 
     def __str__(self) -> str:
-        spans = [f"{span} along dimension {dim} of %{of.name}" for (of, dim), span in self.region.spans.items()]
-        return " and ".join(spans)
+        return " and ".join(f"{span} along {name_of(axis)}" for axis, span in self.region.spans.items())
 
 
 class Shown(NamedTuple):
@@ -105,10 +103,10 @@ class Shown(NamedTuple):
 
 
 class Views:
-    """What values show of other tensors, as the graph alone tells, remembered until `Graph.changes` has grown.
+    """What values show of other tensors, as the graph alone tells; remembered until it changes.
 
-    An `AliasDb` has one. What else the analysis knows (writes, fresh memory, unknown values) is not remembered here, so
-    no update of it makes this wrong.
+    That is: until `Graph.changes` has grown. An `AliasDb` has one. What else the analysis knows (writes, fresh memory,
+    unknown values) is not remembered here, so no update of it makes this wrong.
     """
 
     def __init__(self) -> None:
@@ -187,7 +185,7 @@ def _view(value: Value) -> tuple[Node, int] | None:
 
 
 def _origin(value: Value, passed: list[Value]) -> Value | None:
-    """The earliest value that certainly is the same tensor, after those passed; None if it is many steps away."""
+    """The earliest value that certainly is the same tensor, after those passed; None if far away."""
     for _ in range(_MOST_VIEWS):
         passed.append(value)
         is_new = (

@@ -35,8 +35,17 @@ _MOST_LENGTHS = 64
 _LARGEST = 1 << 15
 """The largest factor of a symbol. Sizes are far below 2^47, so no such sum exceeds 64 bits, where integers wrap."""
 
-Axis: TypeAlias = "tuple[Value, int | None]"
-"""A dimension of a value, from -1 on counted from the last one; None: the numbers of its pieces."""
+Axis: TypeAlias = "tuple[Value, int | str]"
+"""A dimension of a value, from -1 on counted from the last one; or something else that tells its elements apart."""
+
+PIECES, STORAGE = "the pieces", "the storage"
+"""The numbers of the pieces in a list; places in the storage of a tensor, in elements of its type."""
+
+
+def name_of(axis: Axis) -> str:
+    """An axis as people write it."""
+    of, along = axis
+    return f"dimension {along} of %{of.name}" if isinstance(along, int) else f"{along} of %{of.name}"
 
 
 class Symbol(NamedTuple):
@@ -279,8 +288,50 @@ class Region(NamedTuple):
 
     def piece(self, of: Value, number: int) -> Region:
         """One of the pieces of ``of``, which do not overlap where no elements do."""
-        span = {(of, None): Span(number, number + 1)} if self.once else {}
+        return self.among(of, PIECES, number)
+
+    def among(self, of: Value, what: str, number: int) -> Region:
+        """Elements at place ``number`` of an axis of ``of``, by which its elements are told apart."""
+        span = {(of, what): Span(number, number + 1)} if self.once else {}
         return Region({**self.spans, **span}, None, None, self.once)
+
+    def with_new(self, of: Value, dims: Sequence[int] | None) -> Region:
+        """All elements of ``of``, with more dimensions of size 1: ``dims`` of the result."""
+        signs = {dim >= 0 for dim in dims or ()}
+        if dims is None or len(signs) != 1 or len({*dims}) < len(dims) or not self.once:
+            return self.renumbered()
+        places = sorted(dim if dim >= 0 else ~dim for dim in dims)
+        if places[-1] >= _MOST_DIMS:
+            return self.renumbered()
+        side = self.side(of, dims[0])
+        lines: list[Line | None] = [*side.along(of, places[-1])]
+        for place in places:
+            lines.insert(place, None)
+        return self.with_side(side.changed(lines, more=-len(places)))
+
+    def transposed(self, of: Value, a: int | None, b: int | None) -> Region:
+        """All elements of ``of``, two of whose dimensions change places."""
+        if a is None or b is None or (a >= 0) != (b >= 0) or not self.once:
+            return self.renumbered()
+        i, j = (dim if dim >= 0 else ~dim for dim in (a, b))
+        if max(i, j) >= _MOST_DIMS:
+            return self.renumbered()
+        side = self.side(of, a)
+        lines = side.along(of, max(i, j) + 1)
+        lines[i], lines[j] = lines[j], lines[i]
+        return self.with_side(side.changed(lines))
+
+    def permuted(self, of: Value, dims: Sequence[int] | None) -> Region:
+        """All elements of ``of``, whose dimensions are in another order; there are as many as are given."""
+        rank = len(dims or ())
+        order = [dim % rank for dim in dims or () if -rank <= dim < rank]
+        if len({*order}) < rank or not self.once or not 0 < rank <= _MOST_DIMS:
+            return self.renumbered()
+        is_first = self.last is None or self.first is not None
+        side = self.side(of, 0 if is_first else -1)
+        lines = side.along(of, rank)[:rank]
+        lines = [(lines if is_first else lines[::-1])[dim] for dim in order]
+        return Region(self.spans, Side(1, tuple(lines), of), Side(-1, tuple(lines[::-1]), of))
 
 
 def _bound(of: Value, number: Size) -> Size:
@@ -384,8 +435,48 @@ def split(node: Node, of: Value, number: int, shown: Region) -> Region:
 
 
 def tensor_split(node: Node, of: Value, number: int, shown: Region) -> Region:
-    """One of a number of pieces; those between given places may overlap."""
-    return shown.renumbered() if _number(node, 1, None) is None else pieces(node, of, number, shown)
+    """One of a number of pieces; or what is between two of the given places, which need not be in order."""
+    if _number(node, 1, None) is not None:
+        return pieces(node, of, number, shown)
+    places = _listed(node, 1)
+    if not places or number > len(places):
+        return shown.renumbered()
+    bounds = [0, *places, None]
+    return shown.sliced(of, _constant(node, 2, 0), bounds[number], bounds[number + 1])
+
+
+def unsqueeze(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements, with one more dimension."""
+    dim = _constant(node, 1)
+    return shown.with_new(of, None if dim is None else [dim])
+
+
+def transpose(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements; two dimensions change places."""
+    return shown.transposed(of, _constant(node, 1), _constant(node, 2))
+
+
+def permute(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements; the dimensions are in a given order."""
+    return shown.permuted(of, _listed(node, 1))
+
+
+def diagonal(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """One of the diagonals of two dimensions."""
+    offset, a, b = (_constant(node, i, default) for i, default in enumerate((0, 0, 1), 1))
+    if offset is None or a is None or b is None:
+        return shown.renumbered()
+    return shown.among(of, f"the diagonals of dimensions {a} and {b}", offset)
+
+
+def as_strided(node: Node, of: Value, number: int, shown: Region) -> Region | None:
+    """Places in the storage of ``of``, whatever ``of`` shows of that."""
+    sizes, strides, offset = _listed(node, 1), _listed(node, 2), _constant(node, 3)
+    if not sizes or not strides or len(sizes) != len(strides) or offset is None or min(offset, *sizes, *strides) < 0:
+        return None
+    last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides))
+    step = gcd(*(stride for size, stride in zip(sizes, strides) if size > 1))
+    return Region({(of, STORAGE): Span(offset, last + 1, offset, step)}, once=False)
 
 
 def _of_lengths(
@@ -425,13 +516,23 @@ def _listed(node: Node, position: int, name: str = "") -> list[int] | None:
     return _numbers(value) if value is not None and is_there else []
 
 
+def onnx_unsqueeze(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements, with more dimensions."""
+    return shown.with_new(of, _listed(node, 1, "axes") or None)
+
+
+def onnx_transpose(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements; the dimensions are in a given order."""
+    return shown.permuted(of, _integers(node.attributes.get("perm")))
+
+
 def onnx_split(node: Node, of: Value, number: int, shown: Region) -> Region:
     """A piece, perhaps of a known length."""
     dim = node.attributes.get("axis", 0)
     return _of_lengths(node, _listed(node, 1, "split"), dim if type(dim) is int else None, of, number, shown)
 
 
-CUTTING = frozenset(
-    {select, slice_, narrow, unbind, split, pieces, tensor_split, onnx_slice, onnx_split}  # others only rearrange
+CUTTING = frozenset(  # others only rearrange
+    {select, slice_, narrow, unbind, split, pieces, tensor_split, diagonal, as_strided, onnx_slice, onnx_split}
 )
 """The rules of views that may be known to be less than their operand."""

@@ -7,6 +7,7 @@ with the answers of the analysis, by the addresses of all elements.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -117,7 +118,9 @@ def _parts(p: Maker) -> None:
 
 
 def _part(p: Maker, x: str, dim: str) -> str:
-    kind = p.one_of("select", "select", "slice", "slice", "slice", "narrow", "onnx", "pieces", "alias", "unsqueeze")
+    kind = p.one_of(
+        *["select", "slice"] * 2, "slice", "narrow", "onnx", "pieces", "alias", "unsqueeze", "order", "places"
+    )
     if kind == "select":
         return p.add("Tensor", f"aten::select({x}, {dim}, {p.number()})")
     if kind == "narrow":
@@ -129,7 +132,38 @@ def _part(p: Maker, x: str, dim: str) -> str:
         return p.add("Tensor", p.one_of(f"aten::alias({x})", f"aten::detach({x})", f"aten::contiguous({x}, %c0)"))
     if kind == "unsqueeze":
         return p.add("Tensor", f"aten::unsqueeze({x}, {dim})")
+    if kind == "order":
+        return _ordered(p, x, dim)
+    if kind == "places":
+        return _placed(p, x, dim)
     return _pieces(p, x, dim) if kind == "pieces" else _onnx(p, x)
+
+
+def _ordered(p: Maker, x: str, dim: str) -> str:
+    """The dimensions in another order."""
+    order = p.random.sample(range(p.one_of(2, 2, 3)), k=2)
+    order = [*order, *({0, 1, 2} - {*order})] if max(order) > 1 or p.chance(3) else order
+    signed = [n - len(order) * p.chance(4) for n in order]
+    if p.chance(2):
+        return p.add("Tensor", f"aten::transpose({x}, {dim}, {p.dim()})")
+    dims = p.add("int[]", f"prim::ListConstruct({', '.join(map(named, signed))})")
+    made = p.add("Tensor", f"aten::permute({x}, {dims})")
+    if p.chance(6):
+        p.line(f"aten::reverse({dims})")
+    return made
+
+
+def _placed(p: Maker, x: str, dim: str) -> str:
+    """Several diagonals, or parts of the storage."""
+    for _ in range(2):
+        if p.chance(2):
+            dims = f"{dim}, {p.dim()}" if p.chance(3) else "%c0, %c1"
+            p.add("Tensor", f"aten::diagonal({x}, {p.number()}, {dims})")
+        else:
+            count = p.one_of(1, 1, 2)
+            size, step = (p.numbers_of(count, *map(named, choice)) for choice in ((1, 2, 2, 3), (0, 1, 1, 2, 3)))
+            p.add("Tensor", f"aten::as_strided({x}, {size}, {step}, {p.number()})")
+    return p.tensors[-1]
 
 
 def _onnx(p: Maker, x: str) -> str:
@@ -164,7 +198,8 @@ def _pieces(p: Maker, x: str, dim: str) -> str:
         changes = ""
     made = p.add("Tensor[]", f"aten::{kind}({', '.join([x, *by, dim])})")
     if p.chance(5):
-        p.add("Tensor[]", p.one_of(f"aten::reverse({made})", f"aten::_set_item({made}, %c0, {p.tensor()})"))
+        change = f"Tensor[] = aten::_set_item({made}, %c0, {p.tensor()})"
+        p.line(p.one_of(f"aten::reverse({made})", f"{p.name()} : {change}"))
     if p.chance(6):
         made = p.add("Tensor[]", f"aten::slice({made}, %c1, %none, %c1)")
     for _ in range(2):
@@ -315,6 +350,63 @@ def _overwrite(p: Maker) -> None:
     made = p.add("Tensor", f"aten::{kind}({written}{value})")
     if kind == "exp" or p.chance(2):
         p.tensors.remove(made)
+
+
+# -- chains of two views -------------------------------------------------------
+
+STEPS = (
+    *(f"aten::unsqueeze(X, {named(dim)})" for dim in (0, 1, -1, -2)),
+    *(f"aten::transpose(X, {named(a)}, {named(b)})" for a, b in ((0, 1), (1, 0), (1, 2), (-1, -2), (0, -1))),
+    *(f"aten::permute(X, {order})" for order in ([1, 0], [2, 0, 1], [-1, 0, 1], [0, -1, -2])),
+    "onnx::Transpose[perm=[1, 2, 0]](X)",
+    "onnx::Transpose(X)",
+    *(f"onnx::Unsqueeze(X, {axes})" for axes in ([1, 0], [2, 0], [-1, -3], [0, -1])),
+    "aten::t(X)",
+    *(f"aten::select(X, {named(dim)}, %c1)" for dim in (0, 1, -1)),
+    *(
+        f"aten::slice(X, {named(dim)}, {bounds})"
+        for dim in (0, -1)
+        for bounds in ("%c1, %none, %c1", "%cm1, %none, %c1")
+    ),
+    "aten::slice(X, %c0, %none, %none, %c2)",
+    *(f"aten::expand(X, {sizes})" for sizes in ([2, -1], [2, -1, -1, -1])),
+    *(
+        f"aten::diagonal(X, {offset})"
+        for offset in ("%c0, %c0, %c1", "%c1, %c0, %c1", "%c1, %c1, %c0", "%c0, %c1, %c2")
+    ),
+    *(f"aten::as_strided(X, {places})" for places in ("[2], [1], %c0", "[2, 2], [2, 4], %c1", "[1, 2], [4, 2], %c1")),
+    "aten::tensor_split(X, [1, 2], %c0)",
+    "aten::split(X, [1, 1], %c0)",
+    "aten::alias(X)",
+)
+"""Views of X."""
+
+RANKS = ((3,), (3, 2), (2, 3, 2), (2, 2, 3, 2))
+
+
+def chain_program(*steps: str) -> Module:
+    """A module that takes views of one another and, of each of them, what is at two places along each dimension."""
+    p = Maker(Random(0))
+    for step in steps:
+        _step(p, step)
+    for of in p.tensors:
+        for dim in range(-3, 3):
+            for index in (0, 1):
+                p.line(f"{p.name()} : Tensor = aten::select({of}, {named(dim)}, {named(index)})")
+    return parse_module(f"graph{HEAD}{''.join(p.lines)}  return (%x)\n")
+
+
+def _step(p: Maker, step: str) -> None:
+    numbers = "Long(2)" if step.startswith("onnx") else "int[]"
+
+    def constant(found: re.Match[str]) -> str:
+        value = found[0] if numbers == "int[]" else f"tensor({found[0]})"
+        return p.add(numbers, f"prim::Constant[value={value}]()")
+
+    operation = re.sub(r"\[[-\d, ]+\](?!\])", constant, step).replace("X", p.tensors[-1])
+    made = p.add("Tensor[]" if "split" in step else "Tensor", operation)
+    if "split" in step:
+        p.add("Tensor", f"aten::__getitem__({made}, %c1)")
 
 
 # -- what happens --------------------------------------------------------------
@@ -509,16 +601,24 @@ def _read(node: Node, env: Env) -> Sequence[Value]:
 
 
 def check(random: Random, make: Callable[[Random], Module] = view_program) -> tuple[int, int]:
+    """As `run_all`, for a random program."""
+    return run_all(make(random), list(zip(random.sample(SHAPES, RUNS), random.choices(GIVEN, k=RUNS))))
+
+
+def run_all(module: Module, runs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> tuple[int, int]:
     """How often parts that are said to be apart were compared, and writes that are said to be seen by nothing.
 
     AssertionError if what happens is denied.
+
+    Args:
+        module: what is run.
+        runs: the shape of the tensor, and the numbers, that each run is given.
     """
-    module = make(random)
     trace = Trace(module)
     entry = module.graphs.get("outer", module.main)
     run = Interpreter(module, trace, lenient=True)
     with np.errstate(all="ignore"):
-        for shape, given in zip(random.sample(SHAPES, RUNS), random.choices(GIVEN, k=RUNS)):
+        for shape, given in runs:
             trace.start()
             try:
                 with suppress(KeyError):  # what is returned may have failed

@@ -41,7 +41,9 @@ FAMILY.each("Transpose", movement=Movement.PERMUTED, kernel="shape")
 FAMILY.each(
     "DepthToSpace SpaceToDepth", movement=Movement.PERMUTED, attributes={"mode": ("DCR", "CRD")}, kernel="shape"
 )
-FAMILY.each("Reshape Flatten Squeeze Unsqueeze Transpose", region=regions.renumbered)
+FAMILY.each("Reshape Flatten Squeeze", region=regions.renumbered)
+FAMILY.each("Unsqueeze", region=regions.onnx_unsqueeze)
+FAMILY.each("Transpose", region=regions.onnx_transpose)
 FAMILY.each("Expand", region=regions.repeated)
 FAMILY.each("Slice", region=regions.onnx_slice)
 FAMILY.each("Split", region=regions.onnx_split)
