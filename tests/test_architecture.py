@@ -21,7 +21,7 @@ RUNTIME = (
     *("prepack", "growable", "live_memory", "storage", "memory_plan"),
     *("limits", "profile"),
     *("backends", "groups", "lowering", "plan"),
-    *("planned_steps", "compiled_loops", "arena", "boundary", "objects"),
+    *("planned_steps", "arena", "boundary", "objects"),
     *("report", "file"),
     *("model", "session"),
 )

@@ -26,10 +26,8 @@ from irc.ops.scalar import trace
 from irc.runtime.backends import (
     ArrayType,
     Backend,
-    CompiledLoop,
     CompiledSteps,
     Declined,
-    LoopMoves,
     PlannedStep,
     Unsupported,
 )
@@ -42,7 +40,10 @@ from irc.runtime.values import is_array
 if TYPE_CHECKING:
     from irc.ir import Graph, Node, Value
     from irc.native.groups import Anchored, Group
+    from irc.runtime.control_flow import Iterate
     from irc.runtime.kernels.registry import Kernel
+    from irc.runtime.memory_plan import FormRecorder
+    from irc.runtime.plan import Plan
     from irc.runtime.values import Array
 
 _CONVOLUTIONS = (
@@ -84,6 +85,7 @@ FAMILIES = {
     "onnx::DynamicQuantizeLinear": "quantization",
     "onnx::Pad": "padding",
     "onnx::Reshape": "copying",
+    **{f"aten::{name}": "product of TorchScript" for name in ("matmul", "mm", "bmm", "linear", "addmm", "baddbmm")},
 }
 """Kinds by families, of which some have an inline cache (`irc.native.inline_cache.CACHED`), and some are in tables
 (`irc.native.step_calls`)."""
@@ -150,13 +152,13 @@ class Native(Backend):
         with gc_paused():
             return tables_of(steps, self._groups)
 
-    def compile_loop(self, steps: Sequence[PlannedStep], moves: LoopMoves) -> CompiledLoop | None:
+    def compile_loop(self, loop: Node, plan: Plan, known: FormRecorder) -> Iterate | None:
         if unusable():
             return None
-        from irc.native.tables import loop_of
+        from irc.native.iterations import compiled_loop
 
         with gc_paused():
-            return loop_of(steps, self._groups, moves)
+            return compiled_loop(loop, plan, known, self._groups)
 
     def _of_group(self, group: Graph) -> Group | Anchored:
         from irc.native.groups import Anchored, Group
@@ -182,7 +184,7 @@ class Native(Backend):
         if reduces(node):
             native = _bound(node, kernel, [i for i, value in enumerate(node.inputs) if is_tensor(value)])
             return _by_order(native, kernel) if node.kind in KEEPING_LAYOUT else native
-        if node.kind.startswith("aten::") and _is_slow_in_torch(node):
+        if node.kind.startswith("aten::") and is_slow_in_torch(node):
             return _torch_bound(node, kernel)
         writes = node.kind.endswith("_")
         if not node.kind.startswith("onnx::") or any(map(is_none, node.inputs)) or not (writes or takes_out(kernel)):
@@ -281,7 +283,7 @@ def _takes_several_ufuncs(expression: Expression) -> bool:
     return len(applied) > 1 or any(x.primitive.ulp > 0.5 for x in applied)
 
 
-def _is_slow_in_torch(node: Node) -> bool:
+def is_slow_in_torch(node: Node) -> bool:
     """Whether ``node``, pointwise of TorchScript or its in-place variant, is more than one cheap ufunc."""
     record = ops.semantics(node.kind.removesuffix("_"))
     if record is None or record.name == "pow" or len(node.outputs) != 1:

@@ -141,7 +141,8 @@ class Group:
         Raises `irc.runtime.backends.Unsupported`, also if they are to be made ``exactly``, and are not.
         """
         parts = self._parts([ArrayType(x.dtype, tuple(x.shape)) for x in operands])
-        if any(part.program.layouts is not None for part in parts):
+        is_ordered = all(x.strides is None for x in operands)
+        if not is_ordered and any(part.program.layouts is not None for part in parts):
             raise Unsupported("results lie as operands do")
         if exactly and not all(part.is_exact for part in parts):
             raise Unsupported("NumPy rounds otherwise")

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irc import ops
-from irc.ir.kinds import GROUP
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.tensor import Array
-from irc.native.backend import FAMILIES, group_of, is_bound_to_code, is_tensor
+from irc.native.backend import FAMILIES, group_of, is_bound_to_code, is_slow_in_torch, is_tensor
 from irc.native.blas import Matrices, call_for_product
 from irc.native.calls import Expected
 from irc.native.groups import Anchored, Group, GroupCall, group_of_text
@@ -135,6 +135,8 @@ class StepReader:
             return self._group(group, operands, outs, ())
         if node.kind in FAMILIES:
             return self._read(node, given, outs)[0]
+        if node.kind.startswith("aten::"):
+            return self._torch_operator(node, given, outs)
         has_loop = reduces(node) or ops.semantics(node.kind, node.version) is not None
         if not node.kind.startswith("onnx::") or node.kind.endswith("_") or not has_loop:
             raise Unsupported(f"{node.kind} takes more than a loop")
@@ -143,6 +145,14 @@ class StepReader:
         exactly = not is_bound_to_code(node)  # as it is computed in the first run
         over = [i for i in range(overwritable(node)) if node.inputs.count(node.inputs[i]) == 1]  # else planners do not
         return self._group(group_of(node, places), operands, outs, over, exactly)
+
+    def _torch_operator(self, node: Node, given: Sequence[Operand | None], outs: Slots) -> Sequence[TableCall]:
+        """The calls of a pointwise operator of TorchScript that is not in place."""
+        places = [i for i, value in enumerate(node.inputs) if not value.made_by(CONSTANT)]
+        operands = [x for x in (given[i] for i in places) if x is not None]
+        if node.kind.endswith("_") or ops.semantics(node.kind) is None or len(operands) < len(places):
+            raise Unsupported(f"{node.kind} takes more than a loop")
+        return self._group(group_of(node, places), operands, outs, (), not is_slow_in_torch(node))
 
     def _group(
         self, group: Group, operands: Sequence[Operand], outs: Slots, over: Iterable[int], exactly: bool = False
@@ -197,9 +207,24 @@ class StepReader:
         made = ArrayType(a.type.dtype, product_shape(first.shape, second.shape))
         compute = self._packed_product(node, a, b, c) if _constant(b) is not None else None
         calls = [_blas_product(a, b, first, second, out) if compute is None else _one_call(compute, a, out)]
-        if c is not None:
-            calls += self._group(group_of_text(_SUM), [Operand(out, made), c], (out,), {0})
-        return calls, made
+        return [*calls, *self._sum(Operand(out, made), c, out)], made
+
+    def _sum(self, x: Operand, y: Operand | None, out: int) -> Sequence[TableCall]:
+        """The call that adds ``y`` to ``x``, which is where the result is; none if there is no ``y``."""
+        return () if y is None else self._group(group_of_text(_SUM), [x, y], (out,), {0})
+
+    def _torch_product(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
+        """The calls of a product of TorchScript, maybe with a sum, and what they make."""
+        is_sum = "add" in node.kind
+        a, b, c = (*operands[1:3], operands[0]) if is_sum else (*operands[:2], (*operands, None)[2])
+        factors = [each.attributes.get("value") for v in node.inputs[3:] if (each := v.made_by(CONSTANT)) is not None]
+        if a is None or b is None or a.type.dtype != b.type.dtype or (c is not None and c.type.dtype != a.type.dtype):
+            raise Unsupported("operands are of several types")
+        if len(node.inputs) != (5 if is_sum else 3 if node.kind == "aten::linear" else 2) or factors != [1, 1] * is_sum:
+            raise Unsupported("it is more than a product and a sum")
+        first, second = _matrices(a, False), _matrices(b, node.kind == "aten::linear")
+        made = ArrayType(a.type.dtype, product_shape(first.shape, second.shape))
+        return [_blas_product(a, b, first, second, out), *self._sum(Operand(out, made), c, out)], made
 
     def _packed_product(self, node: Node, a: Operand, b: Operand, c: Operand | None) -> Compute | None:
         """How ``a`` is multiplied with a constant ``b`` that is packed; None if it is not."""
@@ -354,6 +379,7 @@ class StepReader:
     _readers: ClassVar[Mapping[str, Callable[..., Calls]]] = {
         "convolution": _convolution,
         "product": _product,
+        "product of TorchScript": _torch_product,
         "pooling": _pool,
         "concatenation": _concat,
         "attention": _attention,

@@ -30,11 +30,12 @@ from irc.native.loops import BYTE, INT, POINTER, loop, number, offset
 from irc.native.step_calls import StepReader, TableCall, Temporary, expected_of
 from irc.native.target import ir
 from irc.runtime.array_memory import aligned
-from irc.runtime.backends import CompiledLoop, CompiledSteps, LoopMoves, PlannedStep, Unsupported
+from irc.runtime.backends import CompiledSteps, PlannedStep, Unsupported
 from irc.runtime.bounds import CURRENT, in_turn
 
 if TYPE_CHECKING:
     from irc.ir import Graph
+    from irc.runtime.execution import Frame, Slots
 
 FIELDS = 10
 """The number of arrays that are checked, the number of calls, the most arrays of a call, the bytes of temporary memory
@@ -67,6 +68,40 @@ LOOP_WORK = 30
 
 FEWEST = 2
 """Steps that are worth a table."""
+
+
+class LoopMoves(NamedTuple):
+    """What an iteration of a loop moves, in slots of the frame, besides its steps.
+
+    Attributes:
+        number: where the number of the iteration goes, an array of int64.
+        taken: before the steps, for each sequence: where a row of it goes, and its bytes.
+        given: after the steps, for each scan output: where a row of it comes from, and its bytes.
+        carried: after that: where a carried value comes from, where it goes, and its bytes.
+        params: where all carried values are when an iteration begins.
+        condition: where an array of one bool says whether there is another iteration; None: there is.
+    """
+
+    number: int | None
+    taken: Sequence[tuple[int, int]]
+    given: Sequence[tuple[int, int]]
+    carried: Sequence[tuple[int, int, int]]
+    params: Slots
+    condition: int | None
+
+
+class CompiledLoop(NamedTuple):
+    """What a backend makes of the iterations of a loop.
+
+    Attributes:
+        function: of the frame, sequences and scan outputs in C order, the numbers of the first iteration and of the
+            last one plus 1. It returns the number of the last that it ran plus 1, or 0, if it refuses what it is given,
+            before it writes anything.
+        most: how many iterations one call may run.
+    """
+
+    function: Callable[[Frame, Sequence[Array], int, int], int]
+    most: int
 
 
 def tables_of(steps: Sequence[PlannedStep], groups: Mapping[Graph, Group | Anchored]) -> list[CompiledSteps]:
@@ -106,7 +141,7 @@ def tables_of(steps: Sequence[PlannedStep], groups: Mapping[Graph, Group | Ancho
 def loop_of(
     steps: Sequence[PlannedStep], groups: Mapping[Graph, Group | Anchored], moves: LoopMoves
 ) -> CompiledLoop | None:
-    """What runs iterations of ``steps``, as `irc.runtime.backends.Backend.compile_loop` gives it."""
+    """What runs iterations of ``steps``, in order, with these ``moves``; None if they run step by step."""
     reader = StepReader(groups)
     try:
         read = [(step, reader.read(step)) for step in steps]
@@ -136,7 +171,7 @@ def table_of(
     Args:
         calls: in order.
         expected: by slot, of the arrays that are checked.
-        moves: those of iterations, of which it takes more (`irc.runtime.backends.CompiledLoop`).
+        moves: those of iterations, of which it takes more (`CompiledLoop`).
     """
     before, after, places = (), (), (-1, -1)
     if moves is not None:

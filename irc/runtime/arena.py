@@ -9,7 +9,7 @@ back for any later run, so there are as many arenas as runs were ever active at 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,9 +18,8 @@ from irc.ir import Node
 from irc.ir.graph import gc_paused
 from irc.ir.tensor import Array
 from irc.runtime.array_memory import ArrayType, aligned_bytes
-from irc.runtime.compiled_loops import compiled_loop, were_steps
 from irc.runtime.execution import NOWHERE, Code, Frame, Run, execute
-from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner, own_groups, stated_forms
+from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner, own_groups, stated_forms, were_steps
 from irc.runtime.plan import Lowerer, Plan
 from irc.runtime.plan_cache import PlanCache
 from irc.runtime.planned_steps import FastSteps, PlannedSteps, frame_over
@@ -220,8 +219,7 @@ class PlannedRuns:
         if memory.place_of or self.lowerer.plan.loops:
             plan, arena = self.lowerer.plan, self._take(memory.nbytes)
             frame, owner = frame_over(plan, memory, arena.memory), arena.memory.base
-            loop = partial(compiled_loop, plan=plan, known=recorder)
-            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner, loop)
+            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner)
             planned = _Planned(memory, plan, compiled, steps)
             self._arenas.append(arena)
             self._plans.budget = max(self._plans.budget, memory.nbytes)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from irc.errors import Error, did_you_mean, nonsense
 from irc.ir import Graph, Node
@@ -28,6 +28,11 @@ from irc.runtime.execution import Frame, Slots
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.values import Array, is_array
 from irc.support.plugins import BACKENDS, entry_points, load
+
+if TYPE_CHECKING:
+    from irc.runtime.control_flow import Iterate
+    from irc.runtime.memory_plan import FormRecorder
+    from irc.runtime.plan import Plan
 
 NUMPY = "numpy"
 """The interpreter alone."""
@@ -92,40 +97,6 @@ class CompiledSteps(NamedTuple):
     function: Callable[[Frame], int] | None
 
 
-class LoopMoves(NamedTuple):
-    """What an iteration of a loop moves, in slots of the frame, besides its steps.
-
-    Attributes:
-        number: where the number of the iteration goes, an array of int64.
-        taken: before the steps, for each sequence: where a row of it goes, and its bytes.
-        given: after the steps, for each scan output: where a row of it comes from, and its bytes.
-        carried: after that: where a carried value comes from, where it goes, and its bytes.
-        params: where all carried values are when an iteration begins.
-        condition: where an array of one bool says whether there is another iteration; None: there is.
-    """
-
-    number: int | None
-    taken: Sequence[tuple[int, int]]
-    given: Sequence[tuple[int, int]]
-    carried: Sequence[tuple[int, int, int]]
-    params: Slots
-    condition: int | None
-
-
-class CompiledLoop(NamedTuple):
-    """What a backend makes of the iterations of a loop.
-
-    Attributes:
-        function: of the frame, sequences and scan outputs in C order, the numbers of the first iteration and of the
-            last one plus 1. It returns the number of the last that it ran plus 1, or 0, if it refuses what it is given,
-            before it writes anything.
-        most: how many iterations one call may run.
-    """
-
-    function: Callable[[Frame, Sequence[Array], int, int], int]
-    most: int
-
-
 class Backend:
     """A base class that declines everything.
 
@@ -184,10 +155,15 @@ class Backend:
         """
         return ()
 
-    def compile_loop(self, steps: Sequence[PlannedStep], moves: LoopMoves) -> CompiledLoop | None:
-        """What runs iterations of ``steps``, in order, with these ``moves``; None: they run step by step.
+    def compile_loop(self, loop: Node, plan: Plan, known: FormRecorder) -> Iterate | None:
+        """What runs all iterations of ``loop`` at once in runs like the recorded one; None: nothing does.
 
-        Asked once for each loop in each kind of run whose memory is planned. It is as of `compile_steps`.
+        Asked once for each loop of the graph that runs at most once, in each kind of run whose memory is planned.
+
+        Args:
+            loop: in the top block or in a branch.
+            plan: of the graph.
+            known: what was recorded.
         """
         return None
 

@@ -65,8 +65,14 @@ def own_groups(graph: Graph) -> dict[Node, Graph]:
     return {node: group for node, group in groups if group is not None and users[group] == 1}
 
 
+def were_steps(group: Node, forms: Mapping[Value, ArrayType]) -> bool:
+    """Whether the members of ``group`` ran one by one in the run in which values had ``forms``."""
+    graph = inner_graph(group)
+    return graph is not None and any(value in forms for node in graph.nodes for value in node.outputs)
+
+
 def static_values(
-    graph: Graph, groups: Mapping[Node, Graph], written: Container[Value]
+    graph: Graph, groups: Mapping[Node, Graph], written: Container[Value], in_order: bool = False
 ) -> tuple[set[Value], set[Value]]:
     """The values that run at most once, and which shapes and elements the input shapes decide.
 
@@ -74,6 +80,7 @@ def static_values(
         graph: the graph.
         groups: its fusion groups, with their subgraphs.
         written: values whose contents something may change.
+        in_order: whether all values lie in C order, as TorchScript's need not.
     """
     shapes: set[Value] = set(graph.inputs)  # the values of which these are decided
     contents: set[Value] = set()  # none of which is written: what takes them in a group is not known to be
@@ -81,7 +88,7 @@ def static_values(
     def follow(block: Block) -> None:
         for node in block.nodes:
             operator = record(node.kind)
-            deciding = operator.value_operands
+            deciding = operator.value_operands if in_order or not node.kind.startswith("aten::") else None
             if node in groups:
                 group = groups[node]
                 for known in (shapes, contents):
@@ -288,7 +295,7 @@ class Planner:
         self._params = params or ()
         self._inputs = graph.inputs
         groups = own_groups(graph)
-        self.static, contents = static_values(graph, groups, storage.written)
+        self.static, contents = static_values(graph, groups, storage.written, params is not None)
         self._compiled = compiled or {}
         self._groups = {node: group for node, group in groups.items() if node not in self._compiled}
         order = list(enumerate(self._in_order(graph), 1))

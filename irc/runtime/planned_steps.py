@@ -15,7 +15,7 @@ import numpy as np
 
 from irc.ir import Node, Value
 from irc.ir.constants import is_none
-from irc.ir.kinds import GROUP
+from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.tensor import Array
 from irc.ir.types import DType
 from irc.ops.axes import CONCAT
@@ -23,7 +23,6 @@ from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.array_memory import ArrayType
 from irc.runtime.backends import PlannedOperand, PlannedStep
-from irc.runtime.control_flow import Iterate
 from irc.runtime.execution import Code, Frame, Instruction, Step, execute, put
 from irc.runtime.kernels.registry import takes_outs
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner
@@ -112,7 +111,6 @@ class FastSteps(PlannedSteps):
         known: what was recorded in a run of this kind.
         frame: has constants and the arrays for results. What is done once puts its results there.
         owner: of the arena's memory.
-        loop: what runs the iterations of a loop at once, if there is something.
 
     Attributes:
         once: the steps that are done once for an arena.
@@ -128,11 +126,10 @@ class FastSteps(PlannedSteps):
         known: FormRecorder,
         frame: Frame,
         owner: object,
-        loop: Callable[[Node], Iterate | None] = lambda _: None,
     ) -> None:
         super().__init__(plan, memory, compiled)
         self._planner, self._known = planner, known
-        self._frame, self._owner, self._loop = frame, owner, loop
+        self._frame, self._owner = frame, owner
         self._constants = plan.template
         self.once: list[Step] = []
         self.count = 0
@@ -170,8 +167,8 @@ class FastSteps(PlannedSteps):
         return made, found
 
     def _step(self, each: Instruction) -> Instruction:
-        found = self._plan.loops.get(each.node)
-        iterate = self._loop(each.node) if found is not None else None
+        found, backend = self._plan.loops.get(each.node), self._plan.bound.backend
+        iterate = backend.compile_loop(each.node, self._plan, self._known) if found and backend else None
         if found is None or iterate is None:
             return super()._step(each)
         self.count += 1
@@ -244,8 +241,8 @@ class FastSteps(PlannedSteps):
         return found
 
     def _may_be_compiled(self, each: Instruction) -> bool:
-        operands = zip(each.ins, each.node.inputs)
-        return self._is_placed(each) and all(s in self._operands or is_none(v) for s, v in operands)
+        others = [v for s, v in zip(each.ins, each.node.inputs) if s not in self._operands]
+        return self._is_placed(each) and all(is_none(v) or v.made_by(CONSTANT) for v in others)
 
     def _planned(self, each: Instruction) -> PlannedStep:
         return PlannedStep(each.node, tuple(map(self._operands.get, each.ins)), each.outs)

@@ -7,10 +7,10 @@ import pytest
 
 import irc
 from irc.ir import parse_graph
-from irc.runtime import compiled_loops
+from irc.native import iterations
 from irc.runtime.control_flow import Stack
 from tests.native.guarded import ENDS, guarded, guarded_empty
-from tests.native.test_loops import SCAN, f32
+from tests.native.test_loops import SCAN, TORCH, f32, torch_feeds
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -35,10 +35,29 @@ def test_rows(rows, end, monkeypatch):
 
     native.run(given)
     monkeypatch.setattr(Stack, "buffer_for", buffer_for)
-    monkeypatch.setattr(compiled_loops, "aligned_bytes", memory)
+    monkeypatch.setattr(iterations, "aligned_bytes", memory)
     for _ in range(3):
         found = native.run(given)
         for name, value in wanted.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5)
     assert native.counters.compiled == 1
     assert len(buffers) == 6
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_torchscript(end, monkeypatch):
+    lines = """%v : Float(*, 6) = aten::select(%z, %one, %i)
+      %m : Float(*, 6) = aten::addmm(%v, %a, %w, %one, %one)
+      %s : Float(*, 6) = aten::tanh(%m)
+      %t : Float(*, 6) = aten::sub(%s, %c, %half)"""
+    graph = parse_graph(TORCH.replace("LINES", f"      {lines}").replace("RETURNS", "%true, %t, %s"))
+    native, plain = (irc.compile(graph, passes="none", backend=name) for name in ("native", "numpy"))
+    feeds = torch_feeds()
+    wanted = plain.run(feeds)
+    given = {k: guarded(x, end, is_read_only=True) if isinstance(x, np.ndarray) else x for k, x in feeds.items()}
+    native.run(given)
+    monkeypatch.setattr(iterations, "aligned_bytes", lambda n: guarded_empty((n,), np.dtype(np.uint8), end)[:])
+    for _ in range(3):
+        for name, value in native.run(given).items():
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-5, atol=1e-5)
+    assert native.counters.compiled == 1

@@ -17,7 +17,7 @@ from irc.ir import parse_graph
 from irc.ir.tensor import Array, Tensor
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
-from tests.native.test_tables import f32, same_runs
+from tests.native.test_tables import f32, models, same_runs
 
 SCAN = """
 graph(%s : Float(7), %x : Float(5, 7), %k : Float(7)):
@@ -320,3 +320,96 @@ def test_limits_and_profiles_see_each_step() -> None:
     with pytest.raises(irc.Error, match="IRC44"):
         model.run(feeds, limits=Limits(steps=100))
     assert len(model.profile({**feeds, "n": np.array(2)}).nodes) == 3
+
+
+TORCH = """
+graph(%n : int, %x : Float(4, 6), %y : Float(4, 6), %w : Float(6, 6), %b : Float(6), %z : Float(*, *, *), %yes : bool):
+  %true : bool = prim::Constant[value=1]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %half : float = prim::Constant[value=0.5]()
+  %none : NoneType = prim::Constant()
+  %p : Float(4, 6), %q : Float(4, 6) = prim::Loop(%n, %true, %x, %y)
+    block0(%i : int, %a : Float(4, 6), %c : Float(4, 6)):
+LINES
+      -> (RETURNS)
+  return (%p, %q)
+"""
+
+
+def torch_feeds(n: int = 5) -> dict[str, Any]:
+    return {"n": n, "x": f32(4, 6), "y": f32(4, 6), "w": f32(6, 6), "b": f32(6), "z": f32(4, 6, 6), "yes": True}
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize(
+    ("lines", "returns", "is_at_once"),
+    [
+        ("%m = aten::mul(%a, %b); %s = aten::add(%m, %y, %half); %r = aten::relu(%s)", "%true, %r, %s", True),
+        ("%m = aten::matmul(%a, %w); %s = aten::add(%m, %b, %one); %r = aten::tanh(%s)", "%true, %r, %a", False),
+        ("%m = aten::matmul(%a, %w); %s = aten::sub(%m, %c, %one); %r = aten::tanh(%s)", "%true, %r, %m", True),
+        ("%m = aten::linear(%a, %w, %b); %r = aten::sigmoid(%m)", "%true, %r, %m", True),
+        ("%m = aten::linear(%a, %w, %none); %r = aten::clamp(%m, %none, %half)", "%true, %r, %c", True),
+        ("%m = aten::addmm(%b, %a, %w, %one, %one); %r = aten::tanh(%m)", "%true, %r, %c", True),
+        ("%m = aten::addmm(%b, %a, %w, %half, %one); %r = aten::tanh(%m)", "%true, %r, %c", False),
+        ("%m = aten::maximum(%a, %c); %r = aten::minimum(%m, %b)", "%true, %r, %c", True),
+        ("%m = aten::mul(%a, %b); %s = aten::tanh_(%m)", "%true, %s, %c", False),
+        ("%m = aten::add(%a, %c, %i)", "%true, %m, %c", False),
+        ("%m = aten::add(%a, %c, %n)", "%true, %m, %c", False),
+        ("%v = aten::select(%z, %one, %i); %m = aten::add(%a, %v, %half)", "%true, %m, %c", True),
+        ("%v = aten::select(%z, %one, %i); %m = aten::neg(%v)", "%true, %m, %a", False),
+        ("%v = aten::select(%z, %one, %i); %m = aten::neg(%v)", "%true, %m, %m", True),
+        ("%v = aten::select(%z, %two, %i); %m = aten::add(%a, %v, %half)", "%true, %v, %m", False),
+        ("%m = aten::neg(%a)", "%yes, %m, %c", False),
+        ("%m = aten::neg(%a); %t = aten::t(%w); %s = aten::matmul(%m, %t)", "%true, %s, %c", False),
+    ],
+)
+def test_loops_of_torchscript(passes: str, lines: str, returns: str, is_at_once: bool) -> None:
+    text = "\n".join(f"      {each.replace(' =', ' : Float(*, 6) =')}" for each in lines.split("; "))
+    graph = parse_graph(TORCH.replace("LINES", text).replace("RETURNS", returns))
+    native, plain = (irc.compile(graph, passes=passes, backend=name) for name in ("native", "numpy"))
+    for turn in range(7):
+        feeds = torch_feeds(5 if turn < 6 else 0)
+        if turn == 4:
+            feeds["x"], feeds["z"] = map(np.asfortranarray, (feeds["x"], feeds["z"]))
+        if turn == 5:
+            feeds["z"] = np.asfortranarray(feeds["z"])
+        found, wanted = native.run(feeds), plain.run(feeds)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5)
+            assert found[name].strides == value.strides
+        if turn == 3:
+            assert (native.counters.compiled == 1) == is_at_once
+            assert native.counters.units == plain.counters.units
+
+
+ROWS = """
+graph(%n : Long(), %x : Float(6), %z : Float(*, 6)):
+  %none : NoneType = prim::Constant()
+  %p : Float(6), %q : Float(*, 6) = onnx::Loop(%n, %none, %x)
+    block0(%i : Long(), %c : Bool(), %a : Float(6)):
+      %v : Float(6) = onnx::Gather[axis=0](%z, %i)
+      %s : Float(6) = onnx::Add(%a, %v)
+      -> (%c, %s, %v)
+  return (%p, %q)
+"""
+
+
+def test_rows_with_the_numbers_of_iterations() -> None:
+    feeds = {"n": np.array(4), "x": f32(6), "z": f32(5, 6)}
+    native, plain = models(ROWS)
+    for n in (4, 4, 5, 0, 6, 4):
+        if n > 5:
+            for model in (native, plain):
+                with pytest.raises(irc.Error, match=r"onnx::Gather '%v'"):
+                    model.run({**feeds, "n": np.array(n)})
+            continue
+        found, wanted = (model.run({**feeds, "n": np.array(n)}) for model in (native, plain))
+        for name, value in wanted.items():
+            np.testing.assert_array_equal(found[name], value)
+        assert native.counters.kernels == plain.counters.kernels == 2 * n
+    assert native.counters.compiled == 1
+    short = {**feeds, "z": f32(3, 6)}
+    for _ in range(3):
+        with pytest.raises(irc.Error, match=r"onnx::Gather '%v'"):
+            native.run(short)

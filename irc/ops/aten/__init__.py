@@ -98,5 +98,7 @@ def types_of_results(records: Mapping[str, Operator]) -> Iterator[Operator]:
             rule = like_first
         if rule is not None and record.shape is None:
             yield Operator(record.kind, shape=shape_rule_of(rule))
+        if record.result_type is not None:
+            yield Operator(record.kind, value_operands=())
         if record.result_type not in (None, "bool", "wider") and f"{record.kind}_" in records:
             yield Operator(record.kind, keeps_type="buifc" if record.result_type == "first" else "f")

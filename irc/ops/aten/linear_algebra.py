@@ -104,9 +104,9 @@ SIGNALS = """
 
 FAMILY = TorchFamily(ROWS + SIGNALS)
 FAMILY.each("cross linalg_pinv", size=sizes.broadcast)
-FAMILY.each("mm bmm matmul mv", widened=(0, 1))
-FAMILY.each("addmm baddbmm", widened=(0, 1, 2))
-FAMILY.each("linear bilinear", widened=(1, 2, 3))
+FAMILY.each("mm bmm matmul mv", widened=(0, 1), value_operands=())
+FAMILY.each("addmm baddbmm", widened=(0, 1, 2), value_operands=())
+FAMILY.each("linear bilinear", widened=(1, 2, 3), value_operands=())
 FAMILY.shape("cholesky", "linalg_cholesky", "linalg_inv", "linalg_matrix_exp", "linalg_matrix_power")(like_first)
 
 
