@@ -26,7 +26,7 @@ from irc.alias import analyze
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.clone import ValueMap, clone_node
 from irc.ir.kinds import CONSTANT, GROUP, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.ir.region_flow import carried
+from irc.ir.region_flow import carried, is_batched
 from irc.ir.tensor import Array
 from irc.ir.types import TensorType
 from irc.native.groups import Anchored, Group
@@ -184,6 +184,8 @@ def _forms_of_params(node: Node, forms: Forms, rows: Mapping[Node, int]) -> dict
         form = form_of(value, forms)
         if form is None:
             return {}
+        if is_batched(node):
+            form = ArrayType(form.dtype, form.shape[1:])
         if i >= at.many:
             axis = axis_in(axes[i - at.many], len(form.shape))
             form = ArrayType(form.dtype, form.shape[:axis] + form.shape[axis + 1 :])

@@ -301,18 +301,17 @@ def _number(value: Any, what: str) -> Any:
 
 def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """Lower a Scan of any version."""
-    scan, batched = _Scan(Body(lowering, node, ins, outs), node), is_batched(node)
+    scan = _Scan(Body(lowering, node, ins, outs), node)
+    run = scan.run_batches if is_batched(node) else scan.run
     dead = lowering.emptied(ins)
 
     def step_of(iterate: Iterate | None = None) -> Step:
         def step(frame: Frame) -> None:
-            inputs = [frame[s] for s in ins]
-            put(frame, outs, scan.run_batches(frame, inputs) if batched else scan.run(frame, inputs, iterate), dead)
+            put(frame, outs, run(frame, [frame[s] for s in ins], iterate), dead)
 
         return step
 
-    if not batched:
-        lowering.may_iterate_at_once(node, scan.body.code, step_of)
+    lowering.may_iterate_at_once(node, scan.body.code, step_of)
     return step_of()
 
 
@@ -343,7 +342,7 @@ class _Scan:
         states, stacks = self._scan(frame, list(inputs[: self.states]), sequences, iterate)
         return states + [s.result(a, bool(b)) for s, a, b in zip(stacks, self.out_axes, self.out_backwards)]
 
-    def run_batches(self, frame: Frame, inputs: Sequence[Any]) -> list[Any]:
+    def run_batches(self, frame: Frame, inputs: Sequence[Any], iterate: Iterate | None) -> list[Any]:
         """As `run`, for inputs [lengths of the sequences?, states..., sequences...] with the batch as axis 0.
 
         Stacked outputs of sequences shorter than the longest end in zeros.
@@ -363,14 +362,14 @@ class _Scan:
         results: list[list[Any]] = []
         for b, size in enumerate(sizes):
             initial = [x[b, ...] for x in batched[: self.states]]
-            states, stacks = self._scan(frame, initial, [x[b, :size] for x in sequences])
+            states, stacks = self._scan(frame, initial, [x[b, :size] for x in sequences], iterate)
             results.append(states + [_padded(stack.result(), longest) for stack in stacks])
         if not results:
             raise Error("IRC433", "Scan of version 8 needs a batch of at least one")
         return [np.stack(column) for column in zip(*results)]
 
     def _scan(
-        self, frame: Frame, states: list[Any], sequences: Sequence[Array], iterate: Iterate | None = None
+        self, frame: Frame, states: list[Any], sequences: Sequence[Array], iterate: Iterate | None
     ) -> tuple[list[Any], list[Stack]]:
         iterations = len(sequences[0])
         if any(len(s) != iterations for s in sequences):

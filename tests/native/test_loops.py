@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -43,6 +44,21 @@ def test_scans(options: str) -> None:
     model = same_runs(SCAN.replace("OPTIONS", options), *[scan_feeds() for _ in range(4)], exactly=False)
     assert model.counters.compiled == 1
     assert model.counters.units == 6
+
+
+@pytest.mark.parametrize("options", ["", "directions=[1], "])
+def test_scans_of_a_batch(options: str) -> None:
+    text = (
+        SCAN.replace("OPTIONS", options)
+        .replace("16](", "8](%lengths, ")
+        .replace("graph(", "graph(%lengths : Long(3), ")
+    )
+    text = re.sub(r"(%[sxtyz] : Float\()", r"\g<1>3, ", text)
+    for lengths in ([5, 5, 5], [2, 0, 5]):
+        feeds = [{"lengths": np.array(lengths), "s": f32(3, 7), "x": f32(3, 5, 7), "k": f32(7)} for _ in range(4)]
+        model = same_runs(text, *feeds, exactly=False)
+        assert model.counters.compiled == 1
+        assert model.counters.units == 1 + sum(lengths)
 
 
 def test_a_scan_along_another_axis_of_any_number_of_rows() -> None:
