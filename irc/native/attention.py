@@ -15,7 +15,7 @@ import numpy as np
 from irc.ir.tensor import Array
 from irc.native.functions.exponential import exp_of_negative
 from irc.native.kernels import RELEASED, Call
-from irc.native.lanes import Lanes, load, load_one, only, store, tree
+from irc.native.lanes import Lanes, load, load_one, only, register_type, store, tree
 from irc.native.loops import BYTE, INT, finished, fold, loop, loop_function, number, offset, paced_loop, space_of
 from irc.native.primitives import PRIMITIVES
 from irc.native.target import current
@@ -35,6 +35,7 @@ class Form(NamedTuple):
         group: heads that share keys and values.
         scale: factor of the scores.
         fill: score of keys that the mask excludes; None without a mask.
+        has_bias: whether numbers are added to scores.
     """
 
     dtype: AnyDType
@@ -43,6 +44,7 @@ class Form(NamedTuple):
     group: int
     scale: float
     fill: float | None
+    has_bias: bool
 
 
 class Layout(NamedTuple):
@@ -57,14 +59,16 @@ class Layout(NamedTuple):
     value_row: Any
 
 
-def call_for_attention(query: Array, key: Array, value: Array, scale: float, fill: float | None = None) -> Call | None:
+def call_for_attention(
+    query: Array, key: Array, value: Array, scale: float, fill: float | None = None, has_bias: bool = False
+) -> Call | None:
     """A call for arrays like these, whatever the number of keys; None if there is no code for them.
 
     It takes a query in C order, keys, values, the number of keys (int64), scores (heads, keys, rounded up to a multiple
-    of `lanes_of`), the mask (heads, keys) in C order if there is one, and the result in C order.
+    of `lanes_of`), mask and bias (heads, keys) in C order if there are such, and the result in C order.
     """
     group = query.shape[-3] if query.ndim > key.ndim else 1
-    form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale, fill)
+    form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale, fill, has_bias)
     lead = key.shape[:-2]
     heads = space_of(lead, [(lead, key.strides[:-2]), (lead, value.strides[:-2])])
     axes = len(heads.sizes)
@@ -81,7 +85,7 @@ def call_for_attention(query: Array, key: Array, value: Array, scale: float, fil
 
 
 def _arrays(form: Form) -> int:
-    return 6 if form.fill is None else 7
+    return 6 + (form.fill is not None) + form.has_bias
 
 
 def lanes_of(dtype: AnyDType) -> int:
@@ -93,7 +97,7 @@ def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
     """The loop function ``name`` of a range of heads, and what it needs."""
     dtype, size, count = form.dtype, form.dtype.itemsize, lanes_of(form.dtype)
     emitter, arrays, numbers, begin, end = loop_function(name, current(), count, _arrays(form), len(Layout._fields))
-    queries, keys, values, count_at, scores, *mask, out = arrays
+    queries, keys, values, count_at, scores, *more, out = arrays
     layout, builder = Layout(*numbers), emitter.builder
     many = builder.load(count_at, typ=INT, align=8)
     padded = builder.and_(builder.add(many, number(count - 1)), number(-count))
@@ -119,9 +123,12 @@ def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
             for x, y in others:
                 total = x.fma(y, total)
             score = only(tree(total, PRIMITIVES["add"]))
+            place = builder.add(builder.mul(head, many), j)
+            if form.has_bias:
+                added = builder.load(moved(more[-1], place, number(size)), typ=register_type(dtype), align=size)
+                score = builder.fadd(score, added)
             if form.fill is not None:
-                place = builder.add(builder.mul(head, many), j)
-                is_seen = builder.icmp_unsigned("!=", builder.load(offset(builder, mask[0], place), typ=BYTE), BYTE(0))
+                is_seen = builder.icmp_unsigned("!=", builder.load(offset(builder, more[0], place), typ=BYTE), BYTE(0))
                 score = builder.select(is_seen, score, only(emitter.constant(form.fill, dtype)))
             builder.store(score, moved(row, j, number(size)), align=size)
         lowest, zero = emitter.constant(-np.inf, dtype), emitter.constant(0, dtype)

@@ -498,23 +498,27 @@ class NativeLoops(InnerLoops):
         value: Array,
         scale: float,
         out: Array,
+        bias: Array | None = None,
         mask: Array | None = None,
         fill: float = -math.inf,
     ) -> bool:
-        call = self.attention(query, key, value, scale, None if mask is None else fill)
-        if call is None or not out.flags.c_contiguous:
+        call = self.attention(query, key, value, scale, None if mask is None else fill, bias is not None)
+        if call is None or not out.flags.c_contiguous or (bias is not None and bias.dtype != query.dtype):
             return False
         keys = key.shape[-2]
         scores = scratch("scores", (call.size, keys + LANES), query.dtype)
         query = query if query.flags.c_contiguous else np.ascontiguousarray(query)
-        masks = () if mask is None else (np.ascontiguousarray(np.broadcast_to(mask, (*query.shape[:-1], keys))),)
-        return call.run((query, key, value, np.array(keys), scores, *masks, out))
+        shape = *query.shape[:-1], keys
+        more = [np.ascontiguousarray(np.broadcast_to(x, shape)) for x in (mask, bias) if x is not None]
+        return call.run((query, key, value, np.array(keys), scores, *more, out))
 
-    def attention(self, query: Array, key: Array, value: Array, scale: float, fill: float | None) -> Call | None:
+    def attention(
+        self, query: Array, key: Array, value: Array, scale: float, fill: float | None, has_bias: bool
+    ) -> Call | None:
         """What `attend` calls: see `irc.native.attention.call_for_attention`."""
         shapes, strides = (query.shape, key.shape[:-2], value.shape[-1]), (key.strides, value.strides)
-        kind = "attend", query.dtype, shapes, strides, scale, fill
-        make = "attention", "call_for_attention", query, key, value, scale, fill
+        kind = "attend", query.dtype, shapes, strides, scale, fill, has_bias
+        make = "attention", "call_for_attention", query, key, value, scale, fill, has_bias
         call = (self._loops.get(kind) or self._keep(kind, *make)).call
         width = query.shape[-1] + value.shape[-1]
         work = query.size // query.shape[-1] * width * key.shape[-2] * _NANOSECONDS

@@ -82,13 +82,11 @@ class InnerLoops:
         """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.shape.padded`."""
         return False
 
-    def attend(
-        self, query: Array, key: Array, value: Array, scale: float, out: Array, mask: Array | None, fill: float
-    ) -> bool:
-        """``softmax(query @ key^T * scale) @ value`` of one row a head (`irc.runtime.kernels.attention`).
+    def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array, *more: Any) -> bool:
+        """``softmax(query @ key^T * scale + bias) @ value`` of one row a head (`irc.runtime.kernels.attention`).
 
-        The query is (..., H, 1, E), or (..., K, G, 1, E) where G heads share keys and values (..., K, S, E). The mask
-        broadcasts to the scores; those that it excludes are ``fill`` instead.
+        The query is (..., H, 1, E), or (..., K, G, 1, E) where G heads share keys and values (..., K, S, E). There are
+        more operands: bias and mask or None, which broadcast to the scores; and the score of keys that it excludes.
         """
         return False
 

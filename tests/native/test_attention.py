@@ -96,7 +96,9 @@ def test_masks(case: Case, fill: float, data: st.DataObject) -> None:
     sizes = tuple([1 if i < kept and data.draw(st.booleans()) else n for i, n in enumerate(shape)])[kept // 2 :]
     mask = np.random.default_rng(data.draw(st.integers(0, 9))).random(sizes) < data.draw(st.sampled_from([0, 0.6, 1]))
     loops = Counting()
-    found, wanted = (attended(each, *case[:3], form, mask=mask) for each in (loops, NONE))
+    added = np.random.default_rng(1).standard_normal(sizes).astype(query.dtype)
+    more = data.draw(st.sampled_from([{"mask": mask}, {"bias": added}, {"mask": mask, "bias": added}]))
+    found, wanted = (attended(each, *case[:3], form, **more) for each in (loops, NONE))
     np.testing.assert_allclose(found, wanted, rtol=tolerance(query.dtype), atol=1e-5)
     assert loops.made == 1
 
@@ -129,7 +131,7 @@ def test_what_there_is_no_code_for() -> None:
         ((row, x, x), form._replace(softcap=3.0), {}),
         ((row, x, x), form._replace(causal="first"), {}),
         ((row, x, x), form._replace(zero_rows="nan"), {}),
-        ((row, x, x), form, {"bias": np.zeros((1, 1, 1, 3), np.float32)}),
+        ((row, x, x), form, {"bias": np.zeros((1, 1, 1, 3))}),
         ((row, x, x), form, {"sink": np.ones(2, np.float32)}),
     ]
     for operands, other, more in others:

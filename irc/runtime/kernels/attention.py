@@ -249,8 +249,8 @@ def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> No
     rows, width = shape[:-1], shape[-1]
     is_half = query.dtype is not wide and query.dtype != wide
     number = 1 / math.sqrt(width or 1) if form.scale is None else form.scale
-    is_one_row = shape[-2] == 1 and not is_half and bias is sink is None and is_plain(form) and scope.guard is None
-    if is_one_row and scope.loops.attend(query, key, value, number, out, mask, form.fill):
+    is_one_row = shape[-2] == 1 and not is_half and sink is None and is_plain(form) and scope.guard is None
+    if is_one_row and scope.loops.attend(query, key, value, number, out, bias, mask, form.fill):
         return
     scale = wide.type(number)
     is_moved = _LEAST <= abs(scale) <= 1  # to the queries, which are fewer
