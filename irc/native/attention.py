@@ -1,4 +1,4 @@
-"""Attention of one row of each head, as in a decoder's step, in one pass without BLAS calls.
+"""Attention of few rows of each head, as in a decoder's step, row by row without BLAS calls.
 
 Invariant: elements of a row of any operand lie side by side, and their number is a multiple of a vector's lanes. Scores
 have room for whole vectors; what is beyond the last key is -inf there.
@@ -32,7 +32,7 @@ class Form(NamedTuple):
         dtype: of all operands but the mask.
         width: elements of a row of queries and keys.
         values: elements of a row of values.
-        group: heads that share keys and values.
+        group: rows that share keys and values, of one head or of several.
         scale: factor of the scores.
         fill: score of keys that the mask excludes; None without a mask.
         has_bias: whether numbers are added to scores.
@@ -64,10 +64,10 @@ def call_for_attention(
 ) -> Call | None:
     """A call for arrays like these, whatever the number of keys; None if there is no code for them.
 
-    It takes a query in C order, keys, values, the number of keys (int64), scores (heads, keys, rounded up to a multiple
-    of `lanes_of`), mask and bias (heads, keys) in C order if there are such, and the result in C order.
+    It takes a query in C order, keys, values, the number of keys (int64), scores (rows, keys, rounded up to a multiple
+    of `lanes_of`), mask and bias (rows, keys) in C order if there are such, and the result in C order.
     """
-    group = query.shape[-3] if query.ndim > key.ndim else 1
+    group = query.shape[-2] * (query.shape[-3] if query.ndim > key.ndim else 1)
     form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale, fill, has_bias)
     lead = key.shape[:-2]
     heads = space_of(lead, [(lead, key.strides[:-2]), (lead, value.strides[:-2])])
@@ -94,7 +94,7 @@ def lanes_of(dtype: AnyDType) -> int:
 
 
 def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
-    """The loop function ``name`` of a range of heads, and what it needs."""
+    """The loop function ``name`` of a range of rows, and what it needs."""
     dtype, size, count = form.dtype, form.dtype.itemsize, lanes_of(form.dtype)
     emitter, arrays, numbers, begin, end = loop_function(name, current(), count, _arrays(form), len(Layout._fields))
     queries, keys, values, count_at, scores, *more, out = arrays
@@ -110,20 +110,20 @@ def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
     def row_of(pointer: Any, width: int) -> list[Lanes]:
         return [load(emitter, offset(builder, pointer, number(i * size)), dtype) for i in range(0, width, count)]
 
-    with paced_loop(emitter, begin, end, 1, builder.mul(many, number(form.width + form.values))) as head:
-        shared = builder.sdiv(head, number(form.group))
+    with paced_loop(emitter, begin, end, 1, builder.mul(many, number(form.width + form.values))) as each:
+        shared = builder.sdiv(each, number(form.group))
         outer, inner = builder.sdiv(shared, layout.heads), builder.srem(shared, layout.heads)
         key = moved(keys, outer, layout.key_outer, inner, layout.key_inner)
         value = moved(values, outer, layout.value_outer, inner, layout.value_inner)
-        query = [x * form.scale for x in row_of(moved(queries, head, number(form.width * size)), form.width)]
-        row = moved(scores, head, builder.mul(padded, number(size)))
+        query = [x * form.scale for x in row_of(moved(queries, each, number(form.width * size)), form.width)]
+        row = moved(scores, each, builder.mul(padded, number(size)))
         with loop(builder, number(0), many) as j:
             products, *others = zip(query, row_of(moved(key, j, layout.key_row), form.width))
             total = products[0] * products[1]
             for x, y in others:
                 total = x.fma(y, total)
             score = only(tree(total, PRIMITIVES["add"]))
-            place = builder.add(builder.mul(head, many), j)
+            place = builder.add(builder.mul(each, many), j)
             if form.has_bias:
                 added = builder.load(moved(more[-1], place, number(size)), typ=register_type(dtype), align=size)
                 score = builder.fadd(score, added)
@@ -153,7 +153,7 @@ def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
         highest = emitter.splat(only(tree(largest, PRIMITIVES["maximum"])), dtype)
         (sums,) = fold(builder, number(0), padded, count, [zero], weighted)
         divisor = emitter.splat(only(tree(sums, PRIMITIVES["add"])), dtype)
-        result = moved(out, head, number(form.values * size))
+        result = moved(out, each, number(form.values * size))
         for i, x in enumerate(fold(builder, number(0), many, 1, [zero] * (form.values // count), mixed)):
             store(x / divisor, offset(builder, result, number(i * count * size)), dtype)
     return finished(emitter)

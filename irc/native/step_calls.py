@@ -32,7 +32,7 @@ from irc.runtime.array_memory import aligned, c_strides
 from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsupported
 from irc.runtime.execution import Frame, Slots, fail
 from irc.runtime.groups import subgraph_of
-from irc.runtime.kernels.attention import broadcasts_into, form_of, is_plain
+from irc.runtime.kernels.attention import broadcasts_into, form_of, has_few_rows
 from irc.runtime.kernels.convolution import convolve, repeats_one_filter
 from irc.runtime.kernels.matmul import product_shape
 from irc.runtime.kernels.support import axis_in, is_constant
@@ -273,19 +273,21 @@ class StepReader:
         return [TableCall(pad, [x.place, stored]), TableCall(of_padded.call, [stored, *of_padded.constants, out])], made
 
     def _attention(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
-        """The call of attention of one row of each head, where nothing broadcasts."""
+        """The call of attention of few rows of each head, where queries, keys and values do not broadcast."""
         query, key, value, bias, mask, sink = (*operands, None, None, None)[:6]
         form = form_of(node)
-        if sink is not None or not is_plain(form) or query is None or key is None or value is None:
+        if sink is not None or query is None or key is None or value is None:
             raise Unsupported("scores are changed")
         lead, rows, keys = query.type.shape[:-2], query.type.shape[-2], key.type.shape[-2]
-        is_alike = rows == 1 and lead == key.type.shape[:-2] == value.type.shape[:-2] and keys == value.type.shape[-2]
+        if not has_few_rows(form, (*lead, rows), keys):
+            raise Unsupported("scores are changed, or there are many")
+        is_alike = lead == key.type.shape[:-2] == value.type.shape[:-2] and keys == value.type.shape[-2]
         if not is_alike or not lead or (mask is not None and mask.type.dtype != BOOL):
-            raise Unsupported("operands broadcast, or there are several rows")
+            raise Unsupported("operands broadcast")
         numbers = [x.type.dtype for x in (query, key, value, bias) if x is not None]
         if set(numbers) != {query.type.dtype} or not query.type.nbytes * keys:
             raise Unsupported("operands are of several types, or empty")
-        if not _lies_in_order(query) or any(isinstance(x.place, Temporary) for x in (key, value)):
+        if any(isinstance(x.place, Temporary) for x in (key, value)):
             raise Unsupported("rows do not lie in order")
         scale = 1 / math.sqrt(query.type.shape[-1]) if form.scale is None else form.scale
         fill = None if mask is None else form.fill
@@ -294,10 +296,12 @@ class StepReader:
             raise Unsupported("there is no loop")
         dtype = query.type.dtype
         scores = self._temporary(call.size * (keys + LANES) * dtype.itemsize)
-        spread = [self._spread(x, (*lead, 1, keys)) for x in (mask, bias) if x is not None]
-        places = [query.place, key.place, value.place, np.array(keys), scores, *[place for _, place in spread], out]
+        changes = [self._spread(x, (*lead, rows, keys)) for x in (mask, bias) if x is not None]
+        spread = [self._spread(query, query.type.shape), *changes]
+        given, *more = [place for _, place in spread]
+        places = [given, key.place, value.place, np.array(keys), scores, *more, out]
         copies = [each for calls, _ in spread for each in calls]
-        return [*copies, TableCall(call, places)], ArrayType(dtype, (*lead, 1, value.type.shape[-1]))
+        return [*copies, TableCall(call, places)], ArrayType(dtype, (*lead, rows, value.type.shape[-1]))
 
     def _spread(self, x: Operand, shape: tuple[int, ...]) -> tuple[list[TableCall], int | Array | Temporary]:
         """Calls that broadcast ``x`` to ``shape``, none if it has it, and where it is then. Raises `Unsupported`."""

@@ -83,9 +83,9 @@ class InnerLoops:
         return False
 
     def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array, *more: Any) -> bool:
-        """``softmax(query @ key^T * scale + bias) @ value`` of one row a head (`irc.runtime.kernels.attention`).
+        """``softmax(query @ key^T * scale + bias) @ value`` of few rows a head (`irc.runtime.kernels.attention`).
 
-        The query is (..., H, 1, E), or (..., K, G, 1, E) where G heads share keys and values (..., K, S, E). There are
+        The query is (..., H, L, E), or (..., K, G, L, E) where G heads share keys and values (..., K, S, E). There are
         more operands: bias and mask or None, which broadcast to the scores; and the score of keys that it excludes.
         """
         return False

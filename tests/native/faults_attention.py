@@ -1,4 +1,4 @@
-"""Attention of one row, of arrays next to pages that may not be touched."""
+"""Attention of few rows, of arrays next to pages that may not be touched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.native.test_attention import cases
 def test_rows(end, case, is_masked, has_bias):
     query, key, value, form = case
     group = query.shape[-3] // key.shape[-3]
-    query = query.reshape(*key.shape[:-2], *([group] if form.grouped else []), 1, query.shape[-1])
+    query = query.reshape(*key.shape[:-2], *([group] if form.grouped else []), *query.shape[-2:])
     query, key, value = (guarded(x, end, is_read_only=True) for x in (query, key, value))
     keys = key.shape[-2]
     call = call_for_attention(query, key, value, 0.5, -np.inf if is_masked else None, has_bias)

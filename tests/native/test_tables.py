@@ -449,14 +449,14 @@ def test_a_convolution_pads_its_image_beside_copies_of_other_operands() -> None:
 
 
 ATTENTION = """
-graph(%x : Float(2, 3, 1, 32), %k : Float(2, 3, 9, 32), %v : Float(2, 3, 9, 48), %m : Bool(MASK), %s : Float(BIAS)):
-  %q : Float(2, 3, 1, 32) = onnx::Neg(%x)
+graph(%x : Float(2, 3, ROWS, 32), %k : Float(2, 3, 9, 32), %v : Float(2, 3, 9, 48), %m : Bool(MASK), %s : Float(BIAS)):
+  %q : Float(2, 3, ROWS, 32) = onnx::Neg(%x)
   %n : Bool(MASK) = onnx::Not(%m)
   %t : Float(BIAS) = onnx::Neg(%s)
-  %a : Float(2, 3, 1, 48) = irc::attention[fill=-1000.](%q, %k, %v, %none, %n)
-  %b : Float(2, 3, 1, 48) = irc::attention[scale=0.5](%q, %k, %v, %t, MASKED)
-  %c : Float(2, 3, 1, 48) = onnx::Add(%a, %b)
-  %d : Float(2, 3, 1, 48) = onnx::Abs(%c)
+  %a : Float(2, 3, ROWS, 48) = irc::attention[fill=-1000.](%q, %k, %v, %none, %n)
+  %b : Float(2, 3, ROWS, 48) = irc::attention[scale=0.5](%q, %k, %v, %t, MASKED)
+  %c : Float(2, 3, ROWS, 48) = onnx::Add(%a, %b)
+  %d : Float(2, 3, ROWS, 48) = onnx::Abs(%c)
   return (%d)
 """
 
@@ -466,13 +466,17 @@ graph(%x : Float(2, 3, 1, 32), %k : Float(2, 3, 9, 32), %v : Float(2, 3, 9, 48),
     ("mask", "bias", "masked"),
     [((2, 3, 1, 9), (2, 3, 1, 9), "%none"), ((2, 1, 1, 9), (3, 1, 1), "%n"), ((1,), (2, 1, 1, 9), "%n")],
 )
-def test_attention_of_one_row(mask: tuple[int, ...], bias: tuple[int, ...], masked: str, is_inside: bool) -> None:
+@pytest.mark.parametrize("rows", [1, 4])
+def test_attention_of_few_rows(
+    rows: int, mask: tuple[int, ...], bias: tuple[int, ...], masked: str, is_inside: bool
+) -> None:
     text = ATTENTION.replace("  %q : F", "  %none : NoneType = prim::Constant()\n  %q : F").replace("MASKED", masked)
-    text = text.replace("MASK", ", ".join(map(str, mask))).replace("BIAS", ", ".join(map(str, bias)))
+    for name, sizes in {"ROWS": [rows], "MASK": mask, "BIAS": bias}.items():
+        text = text.replace(name, ", ".join(map(str, sizes)))
     native, plain = models(text)
     found: dict[str, Array] = {}
     for _ in range(4):
-        feeds = {"x": f32(2, 3, 1, 32), "v": f32(2, 3, 9, 48), "m": RNG.random(mask) < 0.5, "s": f32(*bias)}
+        feeds = {"x": f32(2, 3, rows, 32), "v": f32(2, 3, 9, 48), "m": RNG.random(mask) < 0.5, "s": f32(*bias)}
         feeds["k"] = f32(2, 9, 3, 32).swapaxes(1, 2) if is_inside else f32(2, 3, 9, 32)
         found = native.run(feeds)
         np.testing.assert_allclose(found["d"], plain.run(feeds)["d"], rtol=1e-4, atol=1e-5)

@@ -38,6 +38,9 @@ ROWS = 64
 of its heads. Measured on one thread, rows of 4 to 512 KiB: 32 take up to a fifth longer, 1 four times as long."""
 
 
+_FEW_SCORES = 1 << 14
+"""Of all heads: up to here, machine code that goes row by row is faster than the BLAS, and Python around it."""
+
 _LEAST = 2.0**-12
 """Factors from here to 1 scale queries, not scores: by others, queries might overflow, or lose bits of small ones."""
 
@@ -249,8 +252,8 @@ def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> No
     rows, width = shape[:-1], shape[-1]
     is_half = query.dtype is not wide and query.dtype != wide
     number = 1 / math.sqrt(width or 1) if form.scale is None else form.scale
-    is_one_row = shape[-2] == 1 and not is_half and sink is None and is_plain(form) and scope.guard is None
-    if is_one_row and scope.loops.attend(query, key, value, number, out, bias, mask, form.fill):
+    is_plain = sink is None and has_few_rows(form, rows, key.shape[-2]) and not is_half and scope.guard is None
+    if is_plain and scope.loops.attend(query, key, value, number, out, bias, mask, form.fill):
         return
     scale = wide.type(number)
     is_moved = _LEAST <= abs(scale) <= 1  # to the queries, which are fewer
@@ -305,9 +308,13 @@ def _block(form: Form, group: int, last: int, out: Array, given: Operands) -> No
         narrowed(made.reshape(out.shape), query.dtype, out)
 
 
-def is_plain(form: Form) -> bool:
-    """Whether each row is but the softmax of all scores, times the scale."""
-    return not (form.softcap or form.zero_rows or form.dropout or form.causal == "first")
+def has_few_rows(form: Form, rows: Shape, keys: int) -> bool:
+    """Whether each row is but the softmax of all scores, times the scale, and rows (..., L) are few."""
+    if form.softcap or form.zero_rows or form.dropout:
+        return False
+    if rows[-1] == 1:
+        return form.causal != "first"
+    return not form.causal and math.prod(rows) * keys <= _FEW_SCORES
 
 
 def _exclude(form: Form, last: int, scores: Array, bias: Array | None, mask: Array | None) -> None:
