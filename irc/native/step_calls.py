@@ -304,7 +304,7 @@ class StepReader:
         return [*copies, TableCall(call, places)], ArrayType(dtype, (*lead, rows, value.type.shape[-1]))
 
     def _spread(self, x: Operand, shape: tuple[int, ...]) -> tuple[list[TableCall], int | Array | Temporary]:
-        """Calls that broadcast ``x`` to ``shape``, none if it has it, and where it is then. Raises `Unsupported`."""
+        """Calls that broadcast ``x`` to ``shape``, if it has another, and where it is then."""
         if x.type.shape == shape and x.strides is None:
             return [], x.place
         if not broadcasts_into(x.type.shape, shape):

@@ -82,11 +82,21 @@ class InnerLoops:
         """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.shape.padded`."""
         return False
 
-    def attend(self, query: Array, key: Array, value: Array, scale: float, out: Array, *more: Any) -> bool:
-        """``softmax(query @ key^T * scale + bias) @ value`` of few rows a head (`irc.runtime.kernels.attention`).
+    def attend(
+        self,
+        query: Array,
+        key: Array,
+        value: Array,
+        scale: float,
+        out: Array,
+        bias: Array | None,
+        mask: Array | None,
+        fill: float,
+    ) -> bool:
+        """Attention of few rows a head: ``softmax(query @ key^T * scale + bias) @ value``.
 
-        The query is (..., H, L, E), or (..., K, G, L, E) where G heads share keys and values (..., K, S, E). There are
-        more operands: bias and mask or None, which broadcast to the scores; and the score of keys that it excludes.
+        The query is (..., H, L, E), or (..., K, G, L, E) where G heads share keys and values (..., K, S, E). Bias and
+        mask broadcast to the scores; those that the mask excludes are ``fill`` instead.
         """
         return False
 
