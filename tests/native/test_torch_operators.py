@@ -37,7 +37,7 @@ NUMBERS = (2, -3, 0.1, 2.5, True, float("nan"))
 def operand_lists(count: int) -> list[list[Any]]:
     """Arrays as (element type, shape), and numbers: what operators of so many operands may be given."""
     if count == 1:
-        return [[(dtype, shape)] for dtype in DTYPES for shape in ((3, 7), ())]
+        return [[(dtype, shape)] for shape in ((3, 7), ()) for dtype in DTYPES]
     found: list[list[Any]] = [[(dtype, (3, 7)), (dtype, (7,))] for dtype in DTYPES]
     found += [[(a, (3, 7)), (b, (3, 1))] for a, b in MIXED]
     found += [[(a, (3, 7)), (b, ())] for a, b in MIXED[1::2]]
