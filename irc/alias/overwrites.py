@@ -4,13 +4,14 @@ Invariants:
 
 - An answer is about two nodes of one block, in one execution of it. Every value that a chain of views is made of is
   defined once in that time.
-- ``covers`` fails closed: it follows views that certainly show no more than their operand, and compares places only
+- `Views.covers` fails closed: it follows views that certainly show no more than their operand, and compares places only
   where both views are taken of one value.
 - What unknown code may have kept, it may read whenever it runs.
 """
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.location_sets import intersects
@@ -33,7 +34,7 @@ _MOST_VIEWS = 16
 _FARTHEST = 128
 """How many nodes before a write are looked at."""
 
-_MOST_ASKED = 16
+_MOST_ASKED = 8
 """Of how many of them that use the storage it is asked which parts of it they use."""
 
 
@@ -42,33 +43,75 @@ def dead_stores(db: AliasDb) -> list[Node]:
 
     A node and its users may do without it: its result is its first operand. Each of the first n may go by itself.
     """
-    dead: dict[Node, None] = {}
     if db.declares_unknown():
         return []
+    search = _Search(db)
     for node in db.writing_nodes():
-        if record(node.kind).overwrites and node not in dead and (target := _target(db, node)) is not None:
-            _kill(db, node, target, dead)
-    return list(dead)
+        if record(node.kind).overwrites and node not in search.dead:
+            search.kill(node)
+    return list(search.dead)
 
 
-def _kill(db: AliasDb, node: Node, whole: Value, dead: dict[Node, None]) -> None:
-    """Add the writes that nothing reads before ``node`` overwrites ``whole`` to ``dead``."""
-    if _may_read(db, node, whole):
-        return
-    memory = db.location_set(whole)
-    at, asked = node.prev, 0
-    for _ in range(_FARTHEST):
-        if at is None or asked == _MOST_ASKED:
+class _Search:
+    """Finds the writes that nothing reads; remembers what is asked of each node and value again and again.
+
+    Attributes:
+        dead: those found.
+    """
+
+    def __init__(self, db: AliasDb) -> None:
+        self.dead: dict[Node, None] = {}
+        self._db = db
+        self._views = Views()
+        self._target = cache(partial(_target, db))
+        self._reads_elements = cache(partial(reads_elements, db))
+        self._part = cache(partial(part_of, db))
+        self._read_set = cache(db.read_set)
+
+    def kill(self, node: Node) -> None:
+        """Add the writes that nothing reads before ``node`` overwrites what it writes."""
+        whole = self._target(node)
+        if whole is None or self._may_read(node, whole):
             return
-        if at not in dead:
-            uses = intersects(db.read_set(at), memory)
-            asked += uses
-            target = _target(db, at) if uses else None
-            if target is not None and covers(db, whole, target):
-                dead[at] = None
-            elif _may_read(db, at, whole):
+        memory = self._db.location_set(whole)
+        at, asked = node.prev, 0
+        for _ in range(_FARTHEST):
+            if at is None or asked == _MOST_ASKED:
                 return
-        at = at.prev
+            if at not in self.dead:
+                uses = intersects(self._read_set(at), memory)
+                asked += uses
+                target = self._target(at) if uses else None
+                if target is not None and self._views.covers(whole, target):
+                    self.dead[at] = None
+                elif self._may_read(at, whole):
+                    return
+            at = at.prev
+
+    def _may_read(self, node: Node, value: Value) -> bool:
+        """Whether ``node``, of the block of a later write, may read elements that ``value`` shows."""
+        db, memory = self._db, self._db.location_set(value)
+        if not intersects(self._read_set(node), memory):
+            return db.may_be_known(value) and not self._reads_elements(node)
+        if self._looks_at_no_elements(node):
+            return False
+        if not self._reads_elements(node):
+            return True
+        part = self._part(value)
+        for other in node.inputs[1:] if record(node.kind).overwrites else node.inputs:
+            if intersects(db.reach_set(other), memory):
+                read = None if part is None else self._part(other)
+                if part is None or read is None or part.apart(read, node.block) is None:
+                    return True
+        return False
+
+    def _looks_at_no_elements(self, node: Node) -> bool:
+        """Whether ``node`` certainly does no more than give views of its operands, or tell of their shapes."""
+        if node.blocks or not node.outputs or self._db.writes_anything(node):
+            return False
+        if record(node.kind).contents_from == "shapes":
+            return True
+        return all(self._views.shown(value) is not None for value in node.outputs)
 
 
 def _target(db: AliasDb, node: Node) -> Value | None:
@@ -81,21 +124,49 @@ def _target(db: AliasDb, node: Node) -> Value | None:
     return node.inputs[0] if is_same else None
 
 
-def covers(db: AliasDb, whole: Value, part: Value) -> bool:
-    """Whether ``whole`` certainly shows all elements that ``part`` shows, in one execution of a block.
+class Views:
+    """Which views show all elements that others show. Holds until the graph changes.
 
-    Nothing changes the shape or strides of either.
+    Attributes:
+        shown: from a value to the operand of which it shows no more than elements; None if there is none.
     """
-    whole, at = _first_name(whole), part
-    for _ in range(_MOST_VIEWS):
-        at = _first_name(at)
-        if at is whole or _is_within(at, whole):
-            return True
-        shown = _shown(at)
-        if shown is None:
+
+    def __init__(self) -> None:
+        self.shown = cache(_shown)
+        self._first_name = cache(_first_name)
+        self._places = cache(_places)
+
+    def covers(self, whole: Value, part: Value) -> bool:
+        """Whether ``whole`` certainly shows all elements that ``part`` shows, in one execution of a block.
+
+        Nothing changes the shape or strides of either.
+        """
+        whole, at = self._first_name(whole), part
+        for _ in range(_MOST_VIEWS):
+            at = self._first_name(at)
+            if at is whole or self._is_within(at, whole):
+                return True
+            shown = self.shown(at)
+            if shown is None:
+                return False
+            at = shown
+        return False
+
+    def _is_within(self, part: Value, whole: Value) -> bool:
+        """Whether two views of one value are equal, or ``part`` shows no more places along one dimension."""
+        a, b = part.node, whole.node
+        if a is None or b is None or not a.inputs or not b.inputs:
             return False
-        at = shown
-    return False
+        if self._first_name(a.inputs[0]) is not self._first_name(b.inputs[0]):
+            return False
+        if part.index == whole.index and _are_equal(a, b):
+            return self.shown(part) is not None
+        inner, outer = self._places(a), self._places(b)
+        if inner is None or outer is None or inner.dim != outer.dim or outer.step != 1:
+            return False
+        if outer.high is not None and (inner.high is None or not is_from_0(minus(outer.high, inner.high))):
+            return False
+        return is_from_0(minus(inner.low, outer.low))
 
 
 def _first_name(value: Value) -> Value:
@@ -115,23 +186,6 @@ def _shown(value: Value) -> Value | None:
         return None
     is_view = value.node is not None and not value.node.blocks
     return link.value if is_view or link.cover is Cover.SAME else None
-
-
-def _is_within(part: Value, whole: Value) -> bool:
-    """Whether two views of one value are equal, or ``part`` shows no more places along one dimension."""
-    a, b = part.node, whole.node
-    if a is None or b is None or not a.inputs or not b.inputs:
-        return False
-    if _first_name(a.inputs[0]) is not _first_name(b.inputs[0]):
-        return False
-    if part.index == whole.index and _are_equal(a, b):
-        return _shown(part) is not None
-    inner, outer = _places(a), _places(b)
-    if inner is None or outer is None or inner.dim != outer.dim or outer.step != 1:
-        return False
-    if outer.high is not None and (inner.high is None or not is_from_0(minus(outer.high, inner.high))):
-        return False
-    return is_from_0(minus(inner.low, outer.low))
 
 
 def _are_equal(a: Node, b: Node) -> bool:
@@ -173,27 +227,3 @@ def _places(node: Node) -> _Places | None:
 
 _CUTTING = {"aten::select": 3, "aten::narrow": 4, "aten::slice": 5}
 """Views that are cut along one dimension, with how many operands."""
-
-
-def _may_read(db: AliasDb, node: Node, value: Value) -> bool:
-    """Whether ``node``, of the block of a later write, may read elements that ``value`` shows."""
-    if not intersects(db.read_set(node), db.location_set(value)):
-        return db.may_be_known(value) and not reads_elements(db, node)
-    if _looks_at_no_elements(db, node):
-        return False
-    if not reads_elements(db, node):
-        return True
-    part = part_of(db, value)
-    for other in node.inputs[1:] if record(node.kind).overwrites else node.inputs:
-        if intersects(db.reach_set(other), db.location_set(value)):
-            read = None if part is None else part_of(db, other)
-            if part is None or read is None or part.apart(read, node.block) is None:
-                return True
-    return False
-
-
-def _looks_at_no_elements(db: AliasDb, node: Node) -> bool:
-    """Whether ``node`` certainly does no more than give views of its operands, or tell of their shapes."""
-    if node.blocks or not node.outputs or db.writes_anything(node):
-        return False
-    return record(node.kind).contents_from == "shapes" or all(_shown(value) is not None for value in node.outputs)

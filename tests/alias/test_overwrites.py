@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from irc.alias import analyze
-from irc.alias.overwrites import covers, dead_stores
+from irc.alias.overwrites import Views, dead_stores
 from irc.ir import Graph, Node, parse_graph
 from irc.passes import PassManager
 from tests.alias.view_programs import SHAPES, WRITING, check, overwriting_program
@@ -46,7 +46,7 @@ def test_what_covers_a_view_shows_all_of_it_at_all_sizes() -> None:
     names = dict(zip(views, range(len(views))))
     body = "".join(f"  %v{number} : Tensor = {text}\n" for text, number in names.items())
     graph = parse_graph(f"graph(%x : Tensor):\n{CONSTANTS}{body}  return (%x)\n")
-    db = analyze(graph)
+    found_by = Views()
     shown: dict[str, list[set[int] | None]] = {}
     for text, take in views.items():
         shown[text] = []
@@ -58,7 +58,7 @@ def test_what_covers_a_view_shows_all_of_it_at_all_sizes() -> None:
     found = 0
     for a, b in product(views, views):
         both = [(x, y) for x, y in zip(shown[a], shown[b]) if x is not None and y is not None]
-        is_covered = covers(db, graph.value(f"v{names[a]}"), graph.value(f"v{names[b]}"))
+        is_covered = found_by.covers(graph.value(f"v{names[a]}"), graph.value(f"v{names[b]}"))
         assert not is_covered or all(x >= y for x, y in both), f"{a} does not show all of {b}"
         found += is_covered
     assert found > 400
@@ -156,6 +156,22 @@ def test_writes_over_one_another_go_but_for_the_last() -> None:
     while PassManager("dce").run(graph).changed:
         pass
     assert "neg_" not in str(graph) and "zero_(%b)" in str(graph)
+
+
+@pytest.mark.parametrize("place", ["%c{}", "%c0"])
+def test_the_work_grows_as_the_number_of_writes(place: str, spy) -> None:
+    look = spy(Views, "covers")
+    for count in (100, 400):
+        before = look.call_count
+        numbers = "".join(f"  %n{i} : int = prim::Constant[value={i}]()\n" for i in range(count))
+        parts = "".join(
+            f"  %s{i} : Tensor = aten::select(%x, %n0, {place.format(i).replace('c', 'n')})\n"
+            f"  %w{i} : Tensor = aten::zero_(%s{i})\n"
+            for i in range(count)
+        )
+        found = dead_stores(analyze(parse_graph(f"graph(%x : Tensor):\n{numbers}{parts}  return (%x)\n")))
+        assert len(found) == (count - 1) * (place == "%c0")
+        assert look.call_count - before <= 8 * count
 
 
 def check_programs(first: int, count: int) -> None:
