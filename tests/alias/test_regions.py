@@ -142,6 +142,17 @@ MAYBE = {
   %a : Tensor = aten::diagonal(%x, %0, %0, %1)
   %b : Tensor = aten::diagonal(%x, %1, %1, %2)
 """,
+    "the end of a part, and the whole but its ends": """
+  %p : Tensor = aten::slice(%x, %0, %none, %2, %1)
+  %a : Tensor = aten::slice(%p, %0, %m1, %none, %1)
+  %b : Tensor = aten::slice(%x, %0, %1, %m1, %1)
+""",
+    "a matrix in one row": """
+  %s : int[] = prim::ListConstruct(%m1)
+  %p : Tensor = aten::reshape(%x, %s)
+  %a : Tensor = aten::select(%p, %0, %1)
+  %b : Tensor = aten::select(%x, %0, %0)
+""",
     "a diagonal by a number": """
   %a : Tensor = aten::diagonal(%x, %n)
   %b : Tensor = aten::diagonal(%x, %1)
