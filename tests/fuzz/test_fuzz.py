@@ -9,7 +9,7 @@ from tests.fuzz.run import fuzz
 EXAMPLES, SEED = 300, 23
 
 
-@pytest.mark.parametrize("examples", [EXAMPLES // 12, pytest.param(EXAMPLES, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [EXAMPLES // 6, pytest.param(EXAMPLES, marks=pytest.mark.slow)])
 def test_the_analysis_is_right_about_real_memory(examples: int) -> None:
     outcome = fuzz(examples, SEED)
     assert outcome.failure is None, outcome.failure
