@@ -26,7 +26,7 @@ from irc.alias import analyze
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.clone import ValueMap, clone_node
 from irc.ir.kinds import CONSTANT, GROUP, ONNX_LOOP, PRIM_LOOP, SCAN
-from irc.ir.region_flow import carried, is_batched
+from irc.ir.region_flow import carried, is_batched, with_subgraphs
 from irc.ir.tensor import Array
 from irc.ir.types import TensorType
 from irc.native.groups import Anchored, Group
@@ -71,11 +71,11 @@ def compiled_loop(
         if inner in found:
             found[outer] = found[inner]
     forms = _forms_of_params(node, found, rows)
-    is_plain = not any(each.blocks or each.kind in SPECIAL for each in inside)
-    if not forms or not made <= found.keys() or not is_plain:
+    members = with_subgraphs(*[subgraph_of(each) for each in inside if each.kind == GROUP])
+    kinds = {each.kind for each in (*inside, *members)}
+    if not forms or not made <= found.keys() or not kinds.isdisjoint(SPECIAL):
         return None
-    members = [each for group in inside if group.kind == GROUP for each in subgraph_of(group).nodes]
-    has_torch_s = any(each.kind.startswith("aten::") for each in (*inside, *members))
+    has_torch_s = any(kind.startswith("aten::") for kind in kinds)
     if has_torch_s and not made.isdisjoint(known.strides):
         return None
     copy = _copied(block, list(slot_of), plan.bound, rows)

@@ -206,15 +206,36 @@ graph(%s : Float(3), %x : Float(5, 3), %m : Bool(4)):
     assert model.counters.compiled == 1
 
 
+LOOPING = """with prim::FusionGroup_NUMBER = graph looping(%h : Float(3)):
+  %two : Long() = prim::Constant[value={2}]()
+  %t : Bool() = prim::Constant[value={1}]()
+  %k : Float(3) = onnx::Loop(%two, %t, %h)
+    block0(%j : Long(), %c : Bool(), %m : Float(3)):
+      %o : Float(3) = onnx::Abs(%m)
+      -> (%t, %o)
+  return (%k)
+"""
+HOLDING = """with prim::FusionGroup_0 = graph holding(%h : Float(3)):
+  %k : Float(3) = prim::FusionGroup_1(%h)
+  return (%k)
+"""
+
+
 @pytest.mark.parametrize(
-    "lines",
+    ("lines", "graphs"),
     [
-        "%two : int = prim::Constant[value=2]()\n    %no : bool = prim::Constant[value=0]()\n"
-        "    prim::Loop(%two, %no)\n      block0(%j : int):\n        -> (%no)\n",
-        "%k : Float(3) = prim::If(%t)\n      block0():\n        -> (%h)\n      block1():\n        -> (%x)\n",
+        (
+            "%two : int = prim::Constant[value=2]()\n    %no : bool = prim::Constant[value=0]()\n"
+            "    prim::Loop(%two, %no)\n      block0(%j : int):\n        -> (%no)\n",
+            "",
+        ),
+        ("%k : Float(3) = prim::If(%t)\n      block0():\n        -> (%h)\n      block1():\n        -> (%x)\n", ""),
+        ("%k : Float(3) = prim::FusionGroup_0(%h)\n", LOOPING.replace("NUMBER", "0")),
+        ("%k : Float(3) = prim::FusionGroup_0(%h)\n", HOLDING + LOOPING.replace("NUMBER", "1")),
     ],
 )
-def test_loops_with_blocks_inside_run_step_by_step(lines: str) -> None:
+def test_loops_with_blocks_inside_run_step_by_step(lines: str, graphs: str) -> None:
+    """Also inside of groups, and of groups in these."""
     text = f"""
 graph(%x : Float(3), %n : Long()):
   %t : Bool() = prim::Constant[value={{1}}]()
@@ -224,7 +245,7 @@ graph(%x : Float(3), %n : Long()):
       %g : Float(3) = onnx::Neg(%h)
       -> (%t, %g)
   return (%y)
-"""
+{graphs}"""
     same_runs(text, *[{"x": f32(3), "n": np.array(3)}] * 4)
 
 
