@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -114,6 +115,8 @@ def _literal(value: complex, dtype: AnyDType) -> str:
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             number = float(np.asarray(value).astype(dtype))
+        if math.isnan(number):
+            number = math.copysign(math.nan, number)  # whatever its other bits are: `Lanes.is_constant` looks at them
         return "0x" + struct.pack(">d", number).hex().upper()  # LLVM writes float32 as the double that it equals
     return str(int(np.asarray(value).astype(dtype)) if not isinstance(value, int) else _wrapped(value, dtype))
 

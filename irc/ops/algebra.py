@@ -17,6 +17,7 @@ means the same for all of them, stated once, in `PRIMITIVES`. These rules hold f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -126,7 +127,8 @@ class Constant(Expression):
         self.value = value
 
     def __repr__(self) -> str:
-        return repr(self.value)
+        is_negative = isinstance(self.value, float) and math.copysign(1, self.value) < 0
+        return "-nan" if is_negative and math.isnan(self.value) else repr(self.value)
 
 
 class Apply(Expression):

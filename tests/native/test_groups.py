@@ -21,6 +21,7 @@ pytest.importorskip("llvmlite")
 
 import irc
 from irc.ir import parse_graph
+from irc.ir.tensor import Tensor
 from irc.native import kernels
 from irc.native.backend import Native
 from irc.native.inner_loops import LOOPS
@@ -503,6 +504,50 @@ def test_casts(dtype: AnyDType, final: AnyDType) -> None:
     found, wanted = native.run({"x0": x})["y"], plain.run({"x0": x})["y"]
     check_same(found, wanted)
     assert native.counters.compiled == 1
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(t) for t in ("f2", "f4", "f8", ml_dtypes.bfloat16)], ids=str)
+def test_constants_that_are_any_nan(dtype: AnyDType) -> None:
+    """Of either sign, and with whatever other bits: each is compiled for itself, in one process."""
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    infinite = np.array(np.inf, dtype).view(unsigned)
+    sign = unsigned.type(1 << (8 * dtype.itemsize - 1))
+    x = np.array([1, -1, np.nan, -np.nan, np.inf, 0], dtype)
+    kinds = ["Max", "Min", "Where", "Add", "Less"]
+    for number in (infinite + 1, (infinite + 1) | sign, ~sign, ~(sign & 0), infinite + (infinite & -infinite) // 2):
+        constant = np.array(number, unsigned).view(dtype)
+        assert np.isnan(constant)
+        nodes = [helper.make_node("Abs", ["x"], ["a"])]
+        for kind in kinds:
+            nodes.append(helper.make_node(kind, ["b", "a", "c"] if kind == "Where" else ["a", "c"], [kind]))
+        nodes += [helper.make_node("Clip", ["a", "c"], ["above"]), helper.make_node("Clip", ["a", "", "c"], ["below"])]
+        names = [node.output[0] for node in nodes[1:]]
+        graph = helper.make_graph(
+            nodes,
+            "constants",
+            [helper.make_tensor_value_info("x", onnx_type(dtype), x.shape), helper.make_tensor_value_info("b", 9, [6])],
+            [helper.make_tensor_value_info(name, 9 if name == "Less" else onnx_type(dtype), [6]) for name in names],
+            [onnx.numpy_helper.from_array(constant, "c")],
+        )
+        model = Model(
+            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11),
+            {"x": x, "b": np.array([True, False] * 3)},
+        )
+        native, plain = both(model, "fuse")
+        found, wanted = native.run(model.feeds), plain.run(model.feeds)
+        for name in names:
+            check_same(found[name], wanted[name], name)
+        assert native.counters.compiled
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_sign_of_a_constant_nan(sign: int) -> None:
+    text = 'graph(%x : Tensor):\n  %c : Tensor = prim::Constant[value=@"c"]()\n'
+    text += "  %a : Tensor = aten::abs(%x)\n  %y : Tensor = aten::copysign(%a, %c)\n  return (%y)\n"
+    c = Tensor.of(np.array(np.copysign(np.nan, sign), np.float32), name="c")
+    model = irc.compile(parse_graph(text, {"c": c}), passes="fuse", backend="native")
+    for _ in range(2):
+        np.testing.assert_array_equal(model.run({"x": np.ones(4, np.float32)})["y"], np.full(4, sign, np.float32))
 
 
 PRODUCT = """
