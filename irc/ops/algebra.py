@@ -127,8 +127,9 @@ class Constant(Expression):
         self.value = value
 
     def __repr__(self) -> str:
-        is_negative = isinstance(self.value, float) and math.copysign(1, self.value) < 0
-        return "-nan" if is_negative and math.isnan(self.value) else repr(self.value)
+        if isinstance(self.value, float) and math.isnan(self.value) and math.copysign(1, self.value) < 0:
+            return "-nan"
+        return repr(self.value)
 
 
 class Apply(Expression):
