@@ -23,6 +23,7 @@ from irc.ir.tensor import Array
 from irc.ir.types import DType
 from irc.ops import record, records
 from irc.ops.onnx_signatures import find
+from irc.runtime.threads import usable_processors
 from irc.runtime.values import is_array
 
 # Arrays in ONNX Runtime, also of types that NumPy has no names for: bfloat16, floats and integers of few bits.
@@ -98,7 +99,7 @@ def onnxruntime_session(
         model: the model or its file, next to which its external data is looked for.
         folder: where the external data of a model that is no file lies, if it has some.
         optimised: whether nodes may be fused; else they run one by one.
-        threads: how many share the work of an operator; 0: one for each core.
+        threads: how many share the work of an operator; 0: one for each processor that the process may use.
 
     Raises whatever ONNX Runtime does.
     """
@@ -107,7 +108,8 @@ def onnxruntime_session(
     runtime: Any = onnxruntime  # it ships no types
     options = runtime.SessionOptions()
     options.log_severity_level = 4
-    options.intra_op_num_threads = threads
+    # Its own default counts all cores: on fewer, its threads would wait for each other.
+    options.intra_op_num_threads = threads or usable_processors()
     if not optimised:
         options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     if folder:
