@@ -4,8 +4,8 @@ Invariants:
 
 - An answer is about two nodes of one block, in one execution of it. Every value that a chain of views is made of is
   defined once in that time.
-- `Views.covers` fails closed: it follows views that certainly show no more than their operand, and compares places only
-  where both views are taken of one value.
+- `Coverage.covers` fails closed: it follows views that certainly show no more than their operand, and compares places
+  only where both views are taken of one value.
 - What unknown code may have kept, it may read whenever it runs.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from irc.alias.location_sets import intersects
 from irc.alias.memory_types import has_memory
 from irc.alias.must import Cover, step_of
-from irc.alias.regions import part_of, reads_elements, written
+from irc.alias.regions import MOST_VIEWS, part_of, reads_elements, written
 from irc.ir.node import Node
 from irc.ir.polynomials import Size, minus, plus
 from irc.ir.types import INT, NONE
@@ -27,9 +27,6 @@ from irc.ops.regions import is_from_0, quantity
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb
-
-_MOST_VIEWS = 16
-"""Of longer chains of views, it is not known what covers them."""
 
 _FARTHEST = 128
 """How many nodes before a write are looked at."""
@@ -62,7 +59,7 @@ class _Search:
     def __init__(self, db: AliasDb) -> None:
         self.dead: dict[Node, None] = {}
         self._db = db
-        self._views = Views()
+        self._coverage = Coverage()
         self._target = cache(partial(_target, db))
         self._reads_elements = cache(partial(reads_elements, db))
         self._part = cache(partial(part_of, db))
@@ -82,7 +79,7 @@ class _Search:
                 uses = intersects(self._read_set(at), memory)
                 asked += uses
                 target = self._target(at) if uses else None
-                if target is not None and self._views.covers(whole, target):
+                if target is not None and self._coverage.covers(whole, target):
                     self.dead[at] = None
                 elif self._may_read(at, whole):
                     return
@@ -111,7 +108,7 @@ class _Search:
             return False
         if record(node.kind).contents_from == "shapes":
             return True
-        return all(self._views.shown(value) is not None for value in node.outputs)
+        return all(self._coverage.shown(value) is not None for value in node.outputs)
 
 
 def _target(db: AliasDb, node: Node) -> Value | None:
@@ -124,7 +121,7 @@ def _target(db: AliasDb, node: Node) -> Value | None:
     return node.inputs[0] if is_same else None
 
 
-class Views:
+class Coverage:
     """Which views show all elements that others show. Holds until the graph changes.
 
     Attributes:
@@ -142,7 +139,7 @@ class Views:
         Nothing changes the shape or strides of either.
         """
         whole, at = self._first_name(whole), part
-        for _ in range(_MOST_VIEWS):
+        for _ in range(MOST_VIEWS):
             at = self._first_name(at)
             if at is whole or self._is_within(at, whole):
                 return True
@@ -171,7 +168,7 @@ class Views:
 
 def _first_name(value: Value) -> Value:
     """The earliest value that certainly is the same tensor as ``value``, of the last few that are."""
-    for _ in range(_MOST_VIEWS):
+    for _ in range(MOST_VIEWS):
         link = step_of(value)
         if link is None or link.cover is not Cover.SAME:
             break

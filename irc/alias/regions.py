@@ -39,7 +39,7 @@ from irc.ops.regions import Axis, Region, Span, name_of
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb
 
-_MOST_VIEWS = 16
+MOST_VIEWS = 16
 """Of longer chains of views nothing is known."""
 
 _MOST_READERS = 64
@@ -143,7 +143,7 @@ def _shown(value: Value) -> Shown | None:
     passed: list[Value] = []
     views: list[tuple[Node, Value, int]] = []
     at = _origin(value, passed)
-    while at is not None and len(views) < _MOST_VIEWS and (found := _view(at)) is not None:
+    while at is not None and len(views) < MOST_VIEWS and (found := _view(at)) is not None:
         node, number = found
         at = _origin(node.inputs[0], passed)
         if at is not None:
@@ -186,7 +186,7 @@ def _view(value: Value) -> tuple[Node, int] | None:
 
 def _origin(value: Value, passed: list[Value]) -> Value | None:
     """The earliest value that certainly is the same tensor, after those passed; None if far away."""
-    for _ in range(_MOST_VIEWS):
+    for _ in range(MOST_VIEWS):
         passed.append(value)
         is_new = (
             value.node is not None and value.node.kind.startswith(_NAMESPACES) and not value.node.kind.endswith("_")

@@ -184,6 +184,11 @@ class Line(NamedTuple):
     whole: bool = True
 
 
+def _from_side(dim: int) -> int:
+    """How many steps dimension ``dim`` is from the side that it is counted from."""
+    return dim if dim >= 0 else ~dim
+
+
 class Side(NamedTuple):
     """Where the dimensions of a view lie, counted from its first one, or from its last one.
 
@@ -253,7 +258,7 @@ class Region(NamedTuple):
         """
         if dim is None or not self.once or not -_MOST_DIMS <= dim < _MOST_DIMS:
             return self.renumbered()
-        side, at = self.side(of, dim), dim if dim >= 0 else ~dim
+        side, at = self.side(of, dim), _from_side(dim)
         lines: list[Line | None] = [*side.along(of, at + 1)]
         axis, before, whole = cast("Line", lines[at])
         if isinstance(high, int) and high >= MAX_SIZE:
@@ -283,7 +288,7 @@ class Region(NamedTuple):
         side = found.first or found.last
         if side is None or dim is None:
             return found
-        at = dim if dim >= 0 else ~dim
+        at = _from_side(dim)
         return found.with_side(side.changed((*side.lines[:at], *side.lines[at + 1 :]), more=1))
 
     def piece(self, of: Value, number: int) -> Region:
@@ -300,7 +305,7 @@ class Region(NamedTuple):
         signs = {dim >= 0 for dim in dims or ()}
         if dims is None or len(signs) != 1 or len({*dims}) < len(dims) or not self.once:
             return self.renumbered()
-        places = sorted(dim if dim >= 0 else ~dim for dim in dims)
+        places = sorted(map(_from_side, dims))
         if places[-1] >= _MOST_DIMS:
             return self.renumbered()
         side = self.side(of, dims[0])
@@ -313,7 +318,7 @@ class Region(NamedTuple):
         """All elements of ``of``, two of whose dimensions change places."""
         if a is None or b is None or (a >= 0) != (b >= 0) or not self.once:
             return self.renumbered()
-        i, j = (dim if dim >= 0 else ~dim for dim in (a, b))
+        i, j = _from_side(a), _from_side(b)
         if max(i, j) >= _MOST_DIMS:
             return self.renumbered()
         side = self.side(of, a)

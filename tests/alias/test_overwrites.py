@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from irc.alias import analyze
-from irc.alias.overwrites import Views, dead_stores
+from irc.alias.overwrites import Coverage, dead_stores
 from irc.ir import Graph, Node, parse_graph
 from irc.passes import PassManager
 from tests.alias.view_programs import SHAPES, WRITING, check, overwriting_program
@@ -46,7 +46,7 @@ def test_what_covers_a_view_shows_all_of_it_at_all_sizes() -> None:
     names = dict(zip(views, range(len(views))))
     body = "".join(f"  %v{number} : Tensor = {text}\n" for text, number in names.items())
     graph = parse_graph(f"graph(%x : Tensor):\n{CONSTANTS}{body}  return (%x)\n")
-    found_by = Views()
+    found_by = Coverage()
     shown: dict[str, list[set[int] | None]] = {}
     for text, take in views.items():
         shown[text] = []
@@ -160,7 +160,7 @@ def test_writes_over_one_another_go_but_for_the_last() -> None:
 
 @pytest.mark.parametrize("place", ["%c{}", "%c0"])
 def test_the_work_grows_as_the_number_of_writes(place: str, spy) -> None:
-    look = spy(Views, "covers")
+    look = spy(Coverage, "covers")
     for count in (100, 400):
         before = look.call_count
         numbers = "".join(f"  %n{i} : int = prim::Constant[value={i}]()\n" for i in range(count))
