@@ -1,7 +1,5 @@
 """Building graphs from IR text, running them, and interrupting that."""
 
-from __future__ import annotations
-
 import linecache
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Programs on caches, compiled in any way, give what they give if every Concat copies; nothing kept ever changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,11 +1,9 @@
 """Results in planned memory: the same as without, in as little memory as may be, never seen from outside."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,13 +16,14 @@ import irc
 from irc.ir import parse_graph, parse_module
 from irc.runtime import arena, array_memory, planned_steps
 from irc.runtime.array_memory import ALIGNMENT, ArrayType, aligned
-from irc.runtime.kernels import numerics
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _pack
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
 from tests.effort import Spy, Tune, examples
+from tests.graphs import ir, typed_ir
 from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
+from tests.programs.interpreter import interpret
 from tests.programs.running import check_same, expected
 from tests.runtime.helpers import PACKAGE, interrupted, observed_run
 
@@ -67,39 +66,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planned_steps, "placed_step", placed_step)
 
 
-@pytest.mark.usefixtures("checked")
-def test_halves_are_computed_by_kernels(spy: Spy) -> None:
-    """Not by NumPy's functions, which take them one by one; results are the same."""
-    taken = spy(numerics, "_blocks")
-    model = model_of(
-        """
-    graph(%x : Half(64, 256), %y : Half(64, 256)):
-      %a : Half(64, 256) = onnx::Sqrt(%x)
-      %b : Half(64, 256) = onnx::Add(%a, %y)
-      %c : Half(256, 64) = onnx::Transpose[perm=[1, 0]](%b)
-      %d : Half(64, 64) = onnx::MatMul(%b, %c)
-      return (%d)
-    """,
-        backend="numpy",
-    )
-    x, y = np.random.default_rng(0).standard_normal((2, 64, 256)).astype(np.float16)
-    b = np.sqrt(x * x) + y
-    for _ in range(3):
-        (d,) = model.run({"x": x * x, "y": y}).values()
-        np.testing.assert_array_equal(d, (b.astype(np.float32) @ b.T.astype(np.float32)).astype(np.float16))
-    assert model.counters.planned >= 2
-    assert taken.call_count >= 6
-
-
-CHAIN = """
-graph(%x : Float(64, 64), %w : Float(64, 64)):
-  %a : Float(64, 64) = onnx::MatMul(%x, %w)
-  %b : Float(64, 64) = onnx::Relu(%a)
-  %c : Float(64, 64) = onnx::MatMul(%b, %w)
-  %d : Float(64, 64) = onnx::Add(%c, %b)
-  %e : Float(64, 64) = onnx::MatMul(%d, %w)
-  return (%e)
-"""
+CHAIN = ir("x, w: Float(64, 64)", "b = Relu(MatMul(x, w)); e = MatMul(Add(MatMul(b, w), b), w)", "e")
 
 
 def chain(x: Any, w: Any) -> Any:
@@ -130,182 +97,219 @@ def test_from_the_second_run_on_nothing_is_allocated_but_outputs() -> None:
     np.testing.assert_array_equal(first, result)
 
 
-def test_what_equations_and_displaced_windows_make_is_planned_and_what_follows() -> None:
-    model = model_of("""
-    graph(%x : Float(1, 2, 6, 6), %w : Float(4, 2, 3, 3), %offset : Float(1, 18, 4, 4), %bias : Float(4)):
-      %a : Tensor = onnx::DeformConv[since_version=19](%x, %w, %offset, %bias)
-      %b : Tensor = onnx::Softmax(%a)
-      %c : Tensor = onnx::Einsum[equation="nchw->nwhc"](%b)
-      %d : Tensor = onnx::Softmax(%c)
-      %e : Tensor = onnx::Einsum[equation="nwhc,nwhd->ncd"](%d, %c)
-      %f : Tensor = onnx::Softmax(%e)
-      return (%f)
-    """)
-    feeds = {"x": f32(1, 2, 6, 6), "w": f32(4, 2, 3, 3), "offset": f32(1, 18, 4, 4), "bias": f32(4)}
-    first = model.run(feeds)["f"]
-    model.run(feeds)
-    poison(model)
-    np.testing.assert_array_equal(model.run(feeds)["f"], first)
-    assert model.counters.planned == 5
+def runs_of(text: str, given: Iterable[dict[str, Any]], **options: Any) -> CompiledModel:
+    """A model whose runs, on inputs ``given`` and random ones, gave what an interpreter that reuses nothing does."""
+    graph = parse_graph(text)
+    kept: list[tuple[list[Any], list[Any]]] = []
+    model = CompiledModel(graph.copy(), **options)
+    for some in given:
+        feeds = {v.name: some[v.name] if v.name in some else f32(*v.type.shape) for v in graph.inputs}
+        before = [x.copy() for x in feeds.values()]
+        kept.append(([*model.run(feeds).values()], interpret(graph, [x.copy() for x in before])))
+        poison(model)
+        for x, was in zip(feeds.values(), before):
+            np.testing.assert_array_equal(x, was)
+        for found, wanted in kept:  # results of earlier runs stay as they are
+            for got, want in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(want).max())
+    return model
 
 
-def test_outputs_are_never_planned_however_they_are_seen() -> None:
-    model = model_of("""
-    graph(%x : Float(64, 64), %shape : Long(1)):
-      %a : Float(64, 64) = onnx::Neg(%x)
-      %t : Float(64, 64) = onnx::Transpose(%a)
-      %v : Float = onnx::Reshape(%t, %shape)
-      %b : Float(64, 64) = onnx::Exp(%a)
-      %d : Float(64, 64) = onnx::MatMul(%b, %b)
-      %c : Float(64, 64) = onnx::Add(%d, %a)
-      %s : Tensor[] = onnx::SequenceConstruct(%c)
-      return (%v, %s)
-    """)
-    feeds = {"x": f32(64, 64), "shape": np.array([-1])}
-    kept = [model.run(feeds) for _ in range(3)]
-    assert model.counters.planned == 2  # b and d
-    model.run({"x": f32(64, 64), "shape": np.array([-1])})
-    poison(model)
-    x = feeds["x"]
-    for results in kept:
-        np.testing.assert_array_equal(results["v"], -x.T.reshape(-1))
-        np.testing.assert_allclose(results["s"][0], np.exp(-x) @ np.exp(-x) - x, rtol=1e-5)
-
-
-def test_shapes_that_contents_decide_are_not_planned() -> None:
-    model = model_of("""
-    graph(%x : Float, %n : Long(2)):
-      %y : Float = onnx::Reshape(%x, %n)
-      %a : Float = onnx::Neg(%y)
-      %b : Float = onnx::Exp(%a)
-      %s : Float = onnx::ReduceSum[keepdims=0](%b)
-      %c : Float = onnx::Neg(%x)
-      %d : Float = onnx::MatMul(%c, %c)
-      %f : Float = onnx::MatMul(%d, %d)
-      %e : Float = onnx::Add(%f, %s)
-      return (%e)
-    """)
-    x = f32(16, 16)
-    for shape in ([-1, 4], [4, -1], [256, 1], [16, 16]):
-        got = model.run({"x": x, "n": np.array(shape)})["e"]
-        np.testing.assert_allclose(got, x @ x @ x @ x + np.exp(-x).sum(), rtol=1e-4)
-    assert model.counters.planned == 3  # c, d and f
-
-
-def test_shapes_that_are_computed_from_shapes_are_planned() -> None:
-    model = model_of("""
-    graph(%x : Float):
-      %s : Long(2) = onnx::Shape(%x)
-      %i : Long(2) = prim::Constant[value=tensor([1, 0])]()
-      %r : Long(2) = onnx::Gather(%s, %i)
-      %y : Float = onnx::Reshape(%x, %r)
-      %a : Float = onnx::Exp(%y)
-      %b : Float = onnx::MatMul(%x, %a)
-      %d : Float = onnx::MatMul(%b, %b)
-      %c : Float = onnx::Neg(%d)
-      return (%c)
-    """)
-    for rows in (20, 30, 20, 30):
-        x = f32(rows, 40)
-        b = x @ np.exp(x.reshape(40, rows))
-        np.testing.assert_allclose(model.run({"x": x})["c"], -(b @ b), rtol=1e-3, atol=1e-2)
-    assert model.counters.planned == 3  # a, b and d
-
-
-def test_shapes_that_a_group_computes_and_something_then_changes_are_not_planned() -> None:
-    model = model_of("""
-    graph(%x : Float(*), %k : Long(1)):
-      %s : Long(1) = prim::FusionGroup_0(%x)
-      %w : Long(1) = onnx::Add_(%s, %k)
-      %c : Float(1) = prim::Constant[value=tensor<Float(1)>([1.])]()
-      %e : Float(*) = onnx::Expand(%c, %s)
-      %f : Float(*) = onnx::Neg(%e)
-      %g : Float(*) = onnx::Exp(%f)
-      return (%g)
-    with prim::FusionGroup_0 = graph(%x : Float(*)):
-      %s : Long(1) = onnx::Shape(%x)
-      %n : Long(1) = onnx::Neg(%s)
-      %m : Long(1) = onnx::Neg(%n)
-      return (%m)
-    """)
-    for more in (0, 0, 0, 3, 5):
-        assert model.run({"x": f32(4), "k": np.array([more])})["g"].shape == (4 + more,)
-
-
-WRITTEN_SHAPES = """
-graph(%x : Float(2, 3), %k : Long(1)):
-  %s : Long(2) = onnx::Shape(%x)
-  %one : int = prim::Constant[value=1]()
-  %w : Long(2) = aten::add_(%s, %k, %one)
-  %m : Long(2) = TAKES(%s)
-  %r : Long(2) = onnx::Neg(%m)
-  return (%r)
+MATRICES = "x, w: Float(32, 32)"
+BRANCH_OR_LOOP = """
+graph(%x : Float(32, 32), %c : Bool(), %n : Long()):
+  %a : Float(32, 32) = onnx::Neg(%x)
+  %t : Bool() = prim::Constant[value=tensor([True])]()
+  %b : Float(32, 32) = onnx::Exp(%x)
+  %l : Float(32, 32) = onnx::Loop(%n, %t, %b)
+    block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
+      %q : Float(32, 32) = onnx::Add(%p, %a)
+      -> (%go, %q)
+  %y : Float(32, 32) = prim::If(%c)
+    block0():
+      %u : Float(32, 32) = onnx::Relu(%a)
+      -> (%u)
+    block1():
+      -> (%l)
+  %z : Float(32, 32) = onnx::MatMul(%y, %x)
+  return (%z)
 """
-TAKING = {
-    "a group": (
-        "prim::FusionGroup_0",
-        """
-with prim::FusionGroup_0 = graph(%s : Long(2)):
-  %m : Long(2) = onnx::Mul(%s, %s)
-  %n : Long(2) = onnx::Abs(%m)
-  return (%n)
-""",
+LOOP_RETURNS_CAPTURE = """
+graph(%x : Float(32, 32), %n : Long()):
+  %t : Bool() = prim::Constant[value=tensor([True])]()
+  %a : Float(32, 32) = onnx::MatMul(%x, %x)
+  %b : Float(32, 32) = onnx::MatMul(%x, %a)
+  %c : Float(32, 32) = onnx::MatMul(%x, %b)
+  %v : Float(32, 32), %s : Float(*, 32, 32) = onnx::Loop(%n, %t, %c)
+    block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
+      %q : Float(32, 32) = onnx::Neg(%p)
+      -> (%go, %q, %a)
+  %d : Float(32, 32) = onnx::MatMul(%v, %x)
+  return (%d, %s)
+"""
+SCATTERED = np.stack([RNG.permutation(8) for _ in range(8)], 1)
+SCATTERED[0] = SCATTERED[1]  # so that something stays
+
+PLANNED: dict[str, tuple[str, int, Sequence[dict[str, Any]]]] = {
+    "equations and displaced windows, and what follows": (
+        ir(
+            "x: Float(1, 2, 6, 6); w: Float(4, 2, 3, 3); offset: Float(1, 18, 4, 4); bias: Float(4)",
+            "c = Einsum(Softmax(DeformConv(x, w, offset, bias, since_version=19)), equation='nchw->nwhc')\n"
+            "y = Softmax(Einsum(Softmax(c), c, equation='nwhc,nwhd->ncd'))",
+            "y",
+        ),
+        5,
+        [{}] * 4,
     ),
-    "an operator": ("onnx::Abs", ""),
-    "a view": ("onnx::Identity", ""),
+    "outputs are never planned, however they are seen": (
+        ir(
+            "x: Float(64, 64)",
+            "a = Neg(x); b = Exp(a); v = Reshape(Transpose(a), [-1]); c = Add(MatMul(b, b), a)\n"
+            "s: 'Tensor[]' = SequenceConstruct(c)",
+            "v, s",
+        ),
+        2,  # b and its product
+        [{}] * 5,
+    ),
+    "not what has a shape that contents decide": (
+        ir(
+            "x: Float(16, 16); n: Long(2)",
+            "c = Neg(x); d = MatMul(c, c); f = MatMul(d, d)\n"
+            "e = Add(f, ReduceSum(Exp(Neg(Reshape(x, n))), keepdims=0))",
+            "e",
+        ),
+        3,  # c, d and f
+        [{"n": np.array(n)} for n in ([-1, 4], [4, -1], [256, 1], [16, 16])],
+    ),
+    "what has a shape that is computed from shapes": (
+        ir("x: Float", "b = MatMul(x, Exp(Reshape(x, Gather(Shape(x), [1, 0])))); c = Neg(MatMul(b, b))", "c"),
+        3,
+        [{"x": f32(rows, 40)} for rows in (20, 30, 20, 30)],
+    ),
+    "not what has a shape that something changes after it is computed": (
+        ir(
+            "x: Float(2); k: Long(1)",
+            "s = Shape(x); u = Add_(s, k); y = ReduceSum(Exp(Expand([1.0], s)), keepdims=0)",
+            "y",
+        ),
+        0,
+        [{"k": np.array([k])} for k in (0, 0, 3, 1)],
+    ),
+    "not what has a shape that a group computes and something then changes": (
+        ir(
+            "x: Float(4); k: Long(1)",
+            "s = FusionGroup_0(x); w = Add_(s, k); g = Exp(Neg(Expand([1.0], s)))",
+            "g",
+            FusionGroup_0=("x: Float(4)", "m = Neg(Neg(Shape(x)))", "m"),
+        ),
+        2,  # the sizes in the group
+        [{"k": np.array([k])} for k in (0, 0, 0, 3, 5)],
+    ),
+    "what a branch or a loop still reads keeps its place": (
+        BRANCH_OR_LOOP,
+        3,  # a, b and u
+        [{"c": np.array(c), "n": np.array(n)} for c, n in [(True, 2), (False, 2), (False, 0), (True, 0), (False, 3)]],
+    ),
+    "what a loop stacks, which nothing in it takes, keeps its place": (
+        LOOP_RETURNS_CAPTURE,
+        3,
+        [{"n": np.array(n)} for n in (1, 2, 3, 3)],
+    ),
+    "what an operator reads in another order too is not written over": (
+        ir(MATRICES, "a = MatMul(x, w); y = MatMul(Sum(a, x, Transpose(a)), w)", "y"),
+        2,
+        [{}] * 3,
+    ),
+    "strings have no places": (
+        ir(
+            "c: Bool(2); a, b: String(2); x: Float(2)",
+            "z = ReduceSum(Where(Equal(Where(c, a, b), b), Exp(x), x), keepdims=1)",
+            "z",
+        ),
+        3,  # of Equal, Exp, and Where over Exp
+        [{"c": np.array([True, False]), "a": np.array(["p", "q"], object), "b": np.array(["r", "s"], object)}] * 3,
+    ),
+    "what is scattered is not written over, nor what is read later": (
+        ir(
+            "x, w: Float(8, 8); i: Long(8, 8)",
+            "a = MatMul(x, w); y = MatMul(ScatterElements(a, i, MatMul(w, x), axis=0), a)",
+            "y",
+        ),
+        3,
+        [{"i": SCATTERED}] * 3,
+    ),
+    "groups of equal graphs have places of their own": (
+        ir(
+            MATRICES,
+            "y = MatMul(FusionGroup_0(x), FusionGroup_1(w))",
+            "y",
+            FusionGroup_0=("m: Float(32, 32)", "q = Neg(MatMul(m, m))", "q"),
+            FusionGroup_1=("m: Float(32, 32)", "q = Neg(MatMul(m, m))", "q"),
+        ),
+        4,
+        [{}] * 3,
+    ),
 }
 
 
+@pytest.mark.parametrize(("text", "planned", "given"), PLANNED.values(), ids=PLANNED)
+def test_what_is_planned_and_what_is_not(text: str, planned: int, given: Sequence[dict[str, Any]]) -> None:
+    assert runs_of(text, given, backend="numpy").counters.planned == planned
+    runs_of(text, given)
+
+
+TAKEN_BY_GROUP = ir(MATRICES, "r, s = FusionGroup_0(MatMul(x, w), MatMul(w, x)); y = MatMul(r, s)", "y",
+                    FusionGroup_0=("a, b: Float(32, 32)", "r = Neg(a); s = Mul(b, b)", "r, s"))  # fmt: skip
+"""The second operator of the group could not take its own operand, which it reads twice."""
+
+
+@pytest.mark.parametrize("size", [8, 400])
+def test_a_place_that_a_group_has_written_over_is_not_taken_again(size: int) -> None:
+    runs_of(TAKEN_BY_GROUP.replace("32", str(size)), [{}] * 3)
+
+
+@pytest.mark.parametrize("size", [8, 400])
+def test_groups_end_in_places_too(size: int) -> None:
+    text = ir(
+        MATRICES,
+        "a, b = FusionGroup_0(MatMul(x, w), x); e = MatMul(FusionGroup_1(MatMul(a, b), a), w)",
+        "e",
+        FusionGroup_0=("m, x: Float(32, 32)", "r = Add(Relu(Neg(m)), x); s = Mul(m, x)", "r, s"),
+        FusionGroup_1=("c, a: Float(32, 32)", "k = Sqrt(Abs(MatMul(c, a)))", "k"),
+    )
+    model = runs_of(text.replace("32", str(size)), [{}] * 4, backend="numpy")  # members are steps
+    assert model.counters.planned >= 6
+    (plan,) = model.runs.plans()
+    assert plan.nbytes <= 4 * size * size * 4
+
+
+WRITTEN_SHAPES = ir("x: Float(2, 3); k: Long(1)", "s = Shape(x); w = aten.add_(s, k, 1); r = Neg(TAKES(s))", "r")
+TAKING = {"a group": "prim::FusionGroup_0", "an operator": "onnx::Abs", "a view": "onnx::Identity"}
+SQUARE = ir("s: Long(2)", "n = Abs(Mul(s, s))", "n")
+
+
 @pytest.mark.parametrize("backend", ["numpy", "native"])
-@pytest.mark.parametrize("name", TAKING)
-def test_shapes_that_something_writes_are_not_kept(name: str, backend: str) -> None:
+@pytest.mark.parametrize("kind", TAKING.values(), ids=TAKING)
+def test_shapes_that_something_writes_are_not_kept(kind: str, backend: str) -> None:
     if backend == "native":
         pytest.importorskip("llvmlite")
-    kind, group = TAKING[name]
-    model = irc.compile(parse_graph(WRITTEN_SHAPES.replace("TAKES", kind) + group), passes="none", backend=backend)
-    for k in range(4):
-        found = np.array([2 + k, 3 + k])
-        wanted = found * found if group else found
-        np.testing.assert_array_equal(model.run({"x": f32(2, 3), "k": np.array([k])})["r"], -wanted)
+    text = WRITTEN_SHAPES.replace("onnx::TAKES", kind) + (f"with {kind} = {SQUARE}" if "Group" in kind else "")
+    runs_of(text, [{"k": np.array([k])} for k in range(4)], backend=backend)
 
 
 def test_a_donated_input_may_be_a_place() -> None:
-    model = model_of("""
-    graph(%x : Float(64, 64), %w : Float(64, 64)):
-      %a : Float(64, 64) = onnx::Relu(%x)
-      %b : Float(64, 64) = onnx::Neg(%a)
-      %c : Float(64, 64) = onnx::MatMul(%b, %w)
-      return (%c)
-    """)
+    model = model_of(ir("x, w: Float(64, 64)", "c = MatMul(Neg(Relu(x)), w)", "c"))
     w = f32(64, 64)
     for donate in ([], ["x"], [], ["x"], ["x"], []):
         x = f32(64, 64)
-        expected, before = -np.maximum(x, 0) @ w, x.copy()
+        expected, before, alive = -np.maximum(x, 0) @ w, x.copy(), weakref.ref(x)
         np.testing.assert_allclose(model.run({"x": x, "w": w}, donate=donate)["c"], expected, rtol=1e-5, atol=1e-5)
         assert donate or (x == before).all()
         poison(model)
+        del x
+        assert alive() is None, "nothing is kept after the run"
     sizes = {plan.nbytes for plan in model.runs.plans()}
     assert sizes == {0, 64 * 64 * 4}  # with x donated, a and b lie in its memory
-
-
-def test_an_output_may_be_made_over_what_was_made_over_a_donated_input() -> None:
-    model = model_of("""
-    graph(%x : Float(64, 64), %w : Float(64, 64)):
-      %a : Float(64, 64) = onnx::Relu(%x)
-      %b : Float(64, 64) = onnx::MatMul(%a, %w)
-      %c : Float(64, 64) = onnx::Neg(%a)
-      %d : Float(64, 64) = onnx::Exp(%b)
-      return (%c, %d)
-    """)
-    w = f32(64, 64)
-    for _ in range(4):
-        x = f32(64, 64)
-        relu, where = np.maximum(x, 0), x.ctypes.data
-        found = model.run({"x": x, "w": w}, donate=["x"])
-        np.testing.assert_array_equal(found["c"], -relu)
-        np.testing.assert_allclose(found["d"], np.exp(relu @ w), rtol=1e-4)
-        assert found["c"].ctypes.data == where
-        poison(model)
 
 
 IN_A_BRANCH = """
@@ -320,219 +324,40 @@ graph(%x : Float(64, 64), %w : Float(64, 64), %u : Float(1, 64), %at : Long(1, 1
       -> (%b)
   return (%y)
 """
-
-AT_A_TAIL = """
-graph(%x : Float(64, 64), %w : Float(64, 64), %u : Float(1, 64), %at : Long(1, 1), %c : Bool()):
-  %a : Float(64, 64) = onnx::Relu(%x)
-  %b : Float(64, 64) = onnx::MatMul(%a, %w)
-  %c1 : Float(64, 64) = onnx::Add(%a, %b)
-  %c2 : Float(64, 64) = onnx::Mul(%c1, %w)
-  %y : Float(64, 64) = onnx::Abs(%c2)
-  return (%y)
-"""
+OVER_THE_INPUT = {
+    "written in a branch": (IN_A_BRANCH, "default"),
+    "at a tail": (ir("x, w: Float(64, 64)", "a = Relu(x); y = Abs(Mul(Add(a, MatMul(a, w)), w))", "y"), "default"),
+    "over what was made over it": (
+        ir("x, w: Float(64, 64)", "a = Relu(x); d = MatMul(a, w); y = Neg(a); z = Exp(d)", "y, z"),
+        "none",
+    ),
+}
 
 
-@pytest.mark.parametrize("text", [IN_A_BRANCH, AT_A_TAIL])
-def test_a_donated_input_leaves_in_planned_runs_as_in_the_first(text: str) -> None:
-    model = irc.compile(parse_graph(text), backend="numpy")  # whose steps write in place
+@pytest.mark.parametrize(("text", "passes"), OVER_THE_INPUT.values(), ids=OVER_THE_INPUT)
+def test_a_donated_input_leaves_in_planned_runs_as_in_the_first(text: str, passes: str) -> None:
+    """As an output, made over it."""
+    model = irc.compile(parse_graph(text), passes, backend="numpy")  # whose steps write in place
     plain = irc.compile(parse_graph(text), "none")
     given = {"w": f32(64, 64), "u": f32(1, 64), "at": np.array([[3]]), "c": np.array(True)}
     for _ in range(4):
         x = f32(64, 64)
         feeds = {name: value for name, value in {**given, "x": x}.items() if name in {a.name for a in model.inputs}}
-        expected, where = plain.run(feeds)["y"], x.ctypes.data
-        found = model.run(feeds, donate=["x"])["y"]
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-        assert found.ctypes.data == where
+        expected, where = plain.run(feeds), x.ctypes.data
+        found = model.run(feeds, donate=["x"])
+        for name, want in expected.items():
+            np.testing.assert_allclose(found[name], want, rtol=1e-4, atol=1e-5)
+        assert found["y"].ctypes.data == where
         poison(model)
-
-
-def test_what_a_branch_or_a_loop_still_reads_keeps_its_place() -> None:
-    model = model_of("""
-    graph(%x : Float(32, 32), %c : Bool(), %n : Long()):
-      %a : Float(32, 32) = onnx::Neg(%x)
-      %t : Bool() = prim::Constant[value=tensor([True])]()
-      %b : Float(32, 32) = onnx::Exp(%x)
-      %l : Float(32, 32) = onnx::Loop(%n, %t, %b)
-        block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
-          %q : Float(32, 32) = onnx::Add(%p, %a)
-          -> (%go, %q)
-      %y : Float(32, 32) = prim::If(%c)
-        block0():
-          %u : Float(32, 32) = onnx::Relu(%a)
-          -> (%u)
-        block1():
-          -> (%l)
-      %z : Float(32, 32) = onnx::MatMul(%y, %x)
-      return (%z)
-    """)
-    x = f32(32, 32)
-    for c, n in [(True, 2), (False, 2), (False, 0), (True, 0), (False, 3)]:
-        poison(model)
-        y = np.maximum(-x, 0) if c else np.exp(x) - n * x
-        got = model.run({"x": x, "c": np.array(c), "n": np.array(n)})["z"]
-        np.testing.assert_allclose(got, y @ x, rtol=1e-3, atol=1e-3)
-    assert model.counters.planned == 3  # a, b and u
-
-
-def test_what_a_loop_returns_besides_keeps_its_place() -> None:
-    """Nothing in the loop takes it as an operand: the loop stacks it."""
-    model = model_of("""
-    graph(%x : Float(32, 32), %n : Long()):
-      %t : Bool() = prim::Constant[value=tensor([True])]()
-      %a : Float(32, 32) = onnx::MatMul(%x, %x)
-      %b : Float(32, 32) = onnx::MatMul(%x, %a)
-      %c : Float(32, 32) = onnx::MatMul(%x, %b)
-      %v : Float(32, 32), %s : Float(*, 32, 32) = onnx::Loop(%n, %t, %c)
-        block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
-          %q : Float(32, 32) = onnx::Neg(%p)
-          -> (%go, %q, %a)
-      %d : Float(32, 32) = onnx::MatMul(%v, %x)
-      return (%d, %s)
-    """)
-    x = f32(32, 32)
-    for n in (1, 2, 3, 3):
-        poison(model)
-        got = model.run({"x": x, "n": np.array(n)})
-        np.testing.assert_allclose(got["s"], np.stack([x @ x] * n), rtol=1e-3, atol=1e-3)
-    assert model.counters.planned == 3
-
-
-def test_what_an_operator_reads_in_another_order_too_is_not_written_over() -> None:
-    model = model_of("""
-    graph(%x : Float(32, 32), %w : Float(32, 32)):
-      %a : Float(32, 32) = onnx::MatMul(%x, %w)
-      %b : Float(32, 32) = onnx::Transpose(%a)
-      %s : Float(32, 32) = onnx::Sum(%a, %x, %b)
-      %y : Float(32, 32) = onnx::MatMul(%s, %w)
-      return (%y)
-    """)
-    x, w = f32(32, 32), f32(32, 32)
-    a = x @ w
-    for _ in range(3):
-        poison(model)
-        np.testing.assert_allclose(model.run({"x": x, "w": w})["y"], (a + x + a.T) @ w, rtol=1e-3, atol=1e-3)
-    assert model.counters.planned == 2
-    assert model.counters.in_place == 0
-
-
-@pytest.mark.parametrize("size", [8, 400])
-def test_a_place_that_a_group_has_written_over_is_not_taken_again(size: int) -> None:
-    """The second operator could not take its own operand, which it reads twice."""
-    model = model_of(
-        """
-    graph(%x : Float(N, N), %w : Float(N, N)):
-      %a : Float(N, N) = onnx::MatMul(%x, %w)
-      %b : Float(N, N) = onnx::MatMul(%w, %x)
-      %r : Float(N, N), %s : Float(N, N) = prim::FusionGroup_0(%a, %b)
-      %y : Float(N, N) = onnx::MatMul(%r, %s)
-      return (%y)
-    with prim::FusionGroup_0 = graph(%a : Float(N, N), %b : Float(N, N)):
-      %r : Float(N, N) = onnx::Neg(%a)
-      %s : Float(N, N) = onnx::Mul(%b, %b)
-      return (%r, %s)
-    """.replace("N, N", f"{size}, {size}")
-    )
-    x, w = f32(size, size), f32(size, size)
-    for _ in range(3):
-        poison(model)
-        expected = -(x @ w) @ (w @ x) ** 2
-        np.testing.assert_allclose(model.run({"x": x, "w": w})["y"], expected, rtol=1e-2, atol=size)
-
-
-def test_a_donated_input_of_which_an_output_is_a_view_is_no_place() -> None:
-    model = model_of("""
-    graph(%x : Float(32, 32), %w : Float(32, 32)):
-      %to : Long(1) = prim::Constant[value=tensor([-1])]()
-      %y : Float(1024) = onnx::Reshape(%x, %to)
-      %a : Float(32, 32) = onnx::Neg(%x)
-      %z : Float(32, 32) = onnx::MatMul(%a, %w)
-      return (%y, %z)
-    """)
-    w = f32(32, 32)
-    for _ in range(3):
-        x = f32(32, 32)
-        y, z = x.reshape(-1).copy(), -x @ w
-        got = model.run({"x": x, "w": w}, donate=["x"])
-        np.testing.assert_array_equal(got["y"], y)
-        np.testing.assert_allclose(got["z"], z, rtol=1e-3, atol=1e-3)
-        poison(model)
-
-
-def test_shapes_that_something_changes_after_they_are_computed_are_not_planned() -> None:
-    model = model_of("""
-    graph(%x : Float(2), %k : Long(1)):
-      %s : Long(1) = onnx::Shape(%x)
-      %u : Long(1) = onnx::Add_(%s, %k)
-      %one : Float(1) = prim::Constant[value=tensor([1.])]()
-      %e : Float(*) = onnx::Expand(%one, %s)
-      %a : Float(*) = onnx::Exp(%e)
-      %y : Float() = onnx::ReduceSum[keepdims=0](%a)
-      return (%y)
-    """)
-    for k in (0, 0, 3, 1):
-        got = model.run({"x": f32(2), "k": np.array([k])})["y"]
-        np.testing.assert_allclose(got, np.float32((2 + k) * np.e), rtol=1e-5)
-    assert model.counters.planned == 0
-
-
-def test_strings_have_no_places() -> None:
-    model = model_of("""
-    graph(%c : Bool(2), %a : String(2), %b : String(2), %x : Float(2)):
-      %s : String(2) = onnx::Where(%c, %a, %b)
-      %e : Bool(2) = onnx::Equal(%s, %b)
-      %n : Float(2) = onnx::Exp(%x)
-      %y : Float(2) = onnx::Where(%e, %n, %x)
-      %z : Float(1) = onnx::ReduceSum[keepdims=1](%y)
-      return (%z)
-    """)
-    feeds = {"c": np.array([True, False]), "a": np.array(["p", "q"], object), "b": np.array(["r", "s"], object)}
-    for _ in range(3):
-        x = f32(2)
-        got = model.run({**feeds, "x": x})["z"]
-        np.testing.assert_allclose(got, [x[0] + np.exp(x[1])], rtol=1e-6)
-    assert model.counters.planned == 3  # e, n, and y over n
-
-
-def test_groups_of_equal_graphs_have_places_of_their_own() -> None:
-    graph = parse_graph("""
-    graph(%x : Float(32, 32), %w : Float(32, 32)):
-      %a : Float(32, 32) = prim::FusionGroup_0(%x)
-      %b : Float(32, 32) = prim::FusionGroup_1(%w)
-      %y : Float(32, 32) = onnx::MatMul(%a, %b)
-      return (%y)
-    with prim::FusionGroup_0 = graph(%m : Float(32, 32)):
-      %p : Float(32, 32) = onnx::MatMul(%m, %m)
-      %q : Float(32, 32) = onnx::Neg(%p)
-      return (%q)
-    with prim::FusionGroup_1 = graph(%m : Float(32, 32)):
-      %p : Float(32, 32) = onnx::MatMul(%m, %m)
-      %q : Float(32, 32) = onnx::Neg(%p)
-      return (%q)
-    """)
-    model = CompiledModel(graph)
-    x, w = f32(32, 32), f32(32, 32)
-    for _ in range(3):
-        poison(model)
-        got = model.run({"x": x, "w": w})["y"]
-        np.testing.assert_allclose(got, (x @ x) @ (w @ w), rtol=1e-3, atol=1e-2)
 
 
 def test_shapes_that_are_drawn_at_random_are_not_planned() -> None:
-    model = model_of("""
-    graph(%x : Float(2)):
-      %c : Float(8) = prim::Constant[value=tensor([2., 2., 2., 2., 2., 2., 2., 2.])]()
-      %half : Float() = prim::Constant[value=tensor<Float()>([0.5])]()
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %d : Float(8) = onnx::Dropout(%c, %half, %yes)
-      %i : Long(8) = onnx::Cast[to=7](%d)
-      %s : Long(1) = onnx::ReduceSum[keepdims=1](%i)
-      %one : Float(1) = prim::Constant[value=tensor([1.])]()
-      %e : Float(*) = onnx::Expand(%one, %s)
-      %a : Float(*) = onnx::Exp(%e)
-      %y : Float() = onnx::ReduceSum[keepdims=0](%a)
-      return (%s, %y)
-    """)
+    model = model_of(ir(
+        "x: Float(2)",
+        "s = ReduceSum(Cast(Dropout([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0], 0.5, True), to=7), keepdims=1)\n"
+        "y = ReduceSum(Exp(Expand([1.0], s)), keepdims=0)",
+        "s, y",
+    ))  # fmt: skip
     sizes: set[int] = set()
     for _ in range(20):
         got = model.run({"x": f32(2)})
@@ -541,80 +366,38 @@ def test_shapes_that_are_drawn_at_random_are_not_planned() -> None:
     assert len(sizes) > 1
 
 
-def test_a_donated_place_is_not_kept_after_the_run() -> None:
-    model = model_of("""
-    graph(%x : Float(64, 64), %w : Float(64, 64)):
-      %a : Float(64, 64) = onnx::Neg(%x)
-      %y : Float(64, 64) = onnx::MatMul(%a, %w)
-      return (%y)
-    """)
-    w = f32(64, 64)
-    for _ in range(3):
-        x = f32(64, 64)
-        alive = weakref.ref(x)
-        model.run({"x": x, "w": w}, donate=["x"])
-        del x
-        assert alive() is None
-    assert model.counters.planned == 1
-    assert model.counters.arena_bytes == 0
+NO_PLACE = {
+    "an output is a view of it": (ir(MATRICES, "y = Reshape(x, [-1]); z = MatMul(Neg(x), w)", "y, z"), []),
+    "results beside it": (
+        ir(
+            "x: Float(32, 32)",
+            "y, z = FusionGroup_0(x); t = Sinh(z)",
+            "y, t",
+            FusionGroup_0=("x: Float(32, 32)", "y = Neg(x); z = Sqrt(Abs(y))", "y, z"),
+        ),
+        [],
+    ),
+    "other results of a group": (OTHERS := ir(
+        "u, x: Float(32, 32)",
+        "y, z = FusionGroup_0(Trilu(u), x); t = MatMul(z, z)",
+        "y, t",
+        FusionGroup_0=("w, x: Float(32, 32)", "a = Add(w, x); z = Tanh(a); y = Neg(a)", "y, z"),
+    ), []),
+    "other results of a group, after runs that were given nothing": (OTHERS, [()] * 3),
+}  # fmt: skip
 
 
-def test_what_is_scattered_is_not_written_over() -> None:
-    """Only what it is scattered into may be: that is needed later here."""
-    model = model_of("""
-    graph(%x : Float(8, 8), %w : Float(8, 8), %i : Long(8, 8)):
-      %a : Float(8, 8) = onnx::MatMul(%x, %w)
-      %u : Float(8, 8) = onnx::MatMul(%w, %x)
-      %s : Float(8, 8) = onnx::ScatterElements[axis=0](%a, %i, %u)
-      %y : Float(8, 8) = onnx::MatMul(%s, %a)
-      return (%y)
-    """)
-    x, w = f32(8, 8), f32(8, 8)
-    i = np.stack([RNG.permutation(8) for _ in range(8)], 1)
-    i[0] = i[1]  # so that something stays
-    for _ in range(3):
+@pytest.mark.parametrize("size", [2, 300])
+@pytest.mark.parametrize(("text", "before"), NO_PLACE.values(), ids=NO_PLACE)
+def test_a_donated_input_is_no_place_of_what_something_else_reads(text: str, before: list[Any], size: int) -> None:
+    model = model_of(text.replace("32", str(size)))
+    for donate in [*before, *[["x"]] * 3]:
+        feeds = {v.name: f32(size, size) for v in model.graph.inputs}
+        wanted = interpret(model.graph, [x.copy() for x in feeds.values()])
+        found = model.run(feeds, donate=donate).values()
         poison(model)
-        s = x @ w
-        a = s.copy()
-        for row in range(8):
-            s[i[row], np.arange(8)] = (w @ x)[row]
-        np.testing.assert_allclose(model.run({"x": x, "w": w, "i": i})["y"], s @ a, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("size", [8, 400])
-def test_groups_end_in_places_too(size: int) -> None:
-    text = """
-    graph(%x : Float(N, N), %w : Float(N, N)):
-      %m : Float(N, N) = onnx::MatMul(%x, %w)
-      %a : Float(N, N), %b : Float(N, N) = prim::FusionGroup_0(%m, %x)
-      %c : Float(N, N) = onnx::MatMul(%a, %b)
-      %d : Float(N, N) = prim::FusionGroup_1(%c, %a)
-      %e : Float(N, N) = onnx::MatMul(%d, %w)
-      return (%e)
-    with prim::FusionGroup_0 = graph(%m : Float(N, N), %x : Float(N, N)):
-      %p : Float(N, N) = onnx::Neg(%m)
-      %q : Float(N, N) = onnx::Relu(%p)
-      %r : Float(N, N) = onnx::Add(%q, %x)
-      %s : Float(N, N) = onnx::Mul(%m, %x)
-      return (%r, %s)
-    with prim::FusionGroup_1 = graph(%c : Float(N, N), %a : Float(N, N)):
-      %g : Float(N, N) = onnx::MatMul(%c, %a)
-      %h : Float(N, N) = onnx::Abs(%g)
-      %k : Float(N, N) = onnx::Sqrt(%h)
-      return (%k)
-    """.replace("N, N", f"{size}, {size}")
-    model = CompiledModel(parse_graph(text), backend="numpy")  # members are steps
-    x, w = f32(size, size), f32(size, size)
-    m = x @ w
-    a, b = np.maximum(-m, 0) + x, m * x
-    expected = np.sqrt(np.abs(a @ b @ a)) @ w
-    for _ in range(4):
-        poison(model)
-        got = model.run({"x": x, "w": w})["e"]
-        np.testing.assert_allclose(got, expected, rtol=1e-2, atol=1e-2 * size)
-    assert model.counters.planned >= 6
-    (plan,) = model.runs.plans()
-    assert plan.nbytes <= 4 * size * size * 4
+        for got, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(want).max())
 
 
 @pytest.fixture
@@ -754,52 +537,6 @@ def test_a_run_that_fails_leaves_the_model_usable() -> None:
     np.testing.assert_allclose(model.run({"x": x, "w": w})["e"], chain(x, w), rtol=1e-3, atol=1e-2)
 
 
-@pytest.mark.parametrize("size", [2, 300])
-def test_results_beside_a_donated_place_are_not_written_over_it(size: int) -> None:
-    model = model_of(
-        """
-    graph(%x : Float(N, N)):
-      %y : Float(N, N), %z : Float(N, N) = prim::FusionGroup_0(%x)
-      %t : Float(N, N) = onnx::Sinh(%z)
-      return (%y, %t)
-    with prim::FusionGroup_0 = graph(%x : Float(N, N)):
-      %y : Float(N, N) = onnx::Neg(%x)
-      %a : Float(N, N) = onnx::Abs(%y)
-      %z : Float(N, N) = onnx::Sqrt(%a)
-      return (%y, %z)
-    """.replace("N, N", f"{size}, {size}")
-    )
-    for _ in range(3):
-        x = f32(size, size)
-        y, t = -x, np.sinh(np.sqrt(np.abs(x)))
-        got = model.run({"x": x}, donate=["x"])
-        np.testing.assert_array_equal(got["y"], y)
-        np.testing.assert_allclose(got["t"], t, rtol=1e-5)
-
-
-@pytest.mark.parametrize("earlier", [0, 3])
-def test_a_donated_place_is_not_what_other_results_are_made_over(earlier: int) -> None:
-    """Nor after earlier runs that were given nothing."""
-    model = model_of("""
-    graph(%u : Float(300, 300), %x : Float(300, 300)):
-      %w : Float(300, 300) = onnx::Trilu(%u)
-      %y : Float(300, 300), %z : Float(300, 300) = prim::FusionGroup_0(%w, %x)
-      %t : Float(300, 300) = onnx::MatMul(%z, %z)
-      return (%y, %t)
-    with prim::FusionGroup_0 = graph(%w : Float(300, 300), %x : Float(300, 300)):
-      %a : Float(300, 300) = onnx::Add(%w, %x)
-      %z : Float(300, 300) = onnx::Tanh(%a)
-      %y : Float(300, 300) = onnx::Neg(%a)
-      return (%y, %z)
-    """)
-    for donate in [*[[]] * earlier, *[["x"]] * 3]:
-        u, x = f32(300, 300), f32(300, 300)
-        a = np.triu(u) + x
-        got = model.run({"u": u, "x": x}, donate=donate)
-        np.testing.assert_array_equal(got["y"], -a)
-        np.testing.assert_allclose(got["t"], np.tanh(a) @ np.tanh(a), rtol=1e-3, atol=1e-3)
-
-
 POINTWISE = {"Neg": 1, "Abs": 1, "Relu": 1, "Round": 1, "Add": 2, "Sub": 2, "Max": 2}
 
 
@@ -830,7 +567,7 @@ def test_donated_runs_compute_what_others_do(data: st.DataObject) -> None:
             np.testing.assert_array_equal(got[name], want)
 
 
-@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("passes", ["shape-inference", "default"])
 def test_a_report_knows_the_arena_if_all_shapes_are_known(passes: str) -> None:
     named = CHAIN.replace("64, 64", "n, 64", 1)
     assert named != CHAIN
@@ -849,13 +586,7 @@ def test_a_report_knows_the_arena_if_all_shapes_are_known(passes: str) -> None:
 
 
 def test_what_is_too_large_for_any_run_has_no_arena() -> None:
-    text = """
-    graph(%x : Float(1)):
-      %n : Long(1) = prim::Constant[value=tensor<Long(1)>([4611686018427387904])]()
-      %y : Float(4611686018427387904) = onnx::Expand(%x, %n)
-      %z : Float(4611686018427387904) = onnx::Softmax(%y)
-      return (%z)
-    """
+    text = typed_ir("x: Float(1)", "z = Softmax(Expand(x, [4611686018427387904]))", "z")
     assert irc.compile(parse_module(text), passes="none").report.memory.arena is None
 
 
@@ -946,4 +677,4 @@ def test_recorders_see_what_is_made() -> None:
     model = CompiledModel(graph)
     recorder = FormRecorder()
     model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], observed_run(recorder))
-    assert {v.name for v in recorder.forms} == set("abcde")
+    assert {v.name for v in recorder.forms} == {"_0", "b", "_1", "_2", "e"}

@@ -10,6 +10,7 @@ import pytest
 from irc.errors import Error
 from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument, accept
+from tests.graphs import typed_ir
 from tests.runtime.helpers import f32, model_of
 
 IDENTITY = "graph(%x : {}):\n %y : {} = onnx::Identity(%x)\n return (%y)\n"
@@ -198,11 +199,7 @@ def test_wrong_shapes(type, value, message):
     assert error.code == "IRC413" and message in error.message
 
 
-TWO = """
-graph(%x : Float(n, 2), %y : Float(n, m)):
-  %z : Float(n, 2) = onnx::Neg(%x)
-  return (%z)
-"""
+TWO = typed_ir("x: Float(n, 2); y: Float(n, m)", "z = Neg(x)", "z")
 
 
 def test_named_dimensions_are_one_size():

@@ -3,8 +3,6 @@
 Expected results are those of torch 2.13; ``tests/differential`` asks torch for them again.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
+from tests.graphs import ir
 from tests.runtime.helpers import f32, run
 from tests.runtime.test_aten import op
 
@@ -705,11 +704,7 @@ def test_overloads_that_are_not_known_are_refused_when_they_run(kind: str) -> No
 
 
 def test_factors_of_numbers_are_not_left_out() -> None:
-    text = """graph(%x : int, %y : int, %f : int):
-  %s : int = aten::add(%x, %y, %f)
-  %d : int = aten::sub(%x, %y, %f)
-  return (%s, %d)
-"""
+    text = ir("x, y, f: int", "s: int = aten.add(x, y, f); d: int = aten.sub(x, y, f)", "s, d")
     assert list(run(text, 10, 2, 3)) == [16, 4]
 
 

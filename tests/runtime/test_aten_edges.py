@@ -3,8 +3,6 @@
 Expected results are those of torch 2.13; ``tests/differential/test_corners.py`` asks torch for them again.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

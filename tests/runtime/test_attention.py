@@ -1,7 +1,5 @@
 """Attention reads keys and values where they are: nothing of a cache's size is made, and results are the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Backends: who compiles what, what runs where one declines, and the one that docs/how-to/backends.md shows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,21 +18,15 @@ from irc.runtime.plan import lower
 from irc.support import plugins
 from irc.tools import report_text
 from tests.doc_blocks import file_of
+from tests.graphs import ir
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "backends.md"
 
-GROUPED = """
-graph(%x : Float(*, 8), %y : Float(8)):
-  %a = onnx::Mul(%x, %y)
-  %b = onnx::Add(%a, %y)
-  %c = onnx::Relu(%b)
-  %m = onnx::LRN[size=3](%c)
-  %d = onnx::Abs(%m)
-  %e = onnx::Sqrt(%d)
-  %f = onnx::Neg(%e)
-  %s = onnx::MatMul(%f, %y)
-  return (%s, %e)
-"""
+GROUPED = ir(
+    "x: Float(*, 8); y: Float(8)",
+    "a = Mul(x, y); m = LRN(Relu(Add(a, y)), size=3); e = Sqrt(Abs(m)); s = MatMul(Neg(e), y)",
+    "s, e",
+)
 """Two groups: one with one result, and one with two."""
 
 X, Y = np.linspace(-3, 3, 32, dtype=np.float32).reshape(4, 8), np.linspace(-1, 1, 8, dtype=np.float32)

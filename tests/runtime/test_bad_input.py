@@ -1,7 +1,5 @@
 """Inputs that must not be written, and interrupted runs: the model stays usable, what is kept stays as it is."""
 
-from __future__ import annotations
-
 import signal
 from contextlib import AbstractContextManager, ExitStack
 from types import SimpleNamespace

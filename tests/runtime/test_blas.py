@@ -1,7 +1,5 @@
 """Runs hold NumPy's BLAS to one thread, and make large products in parts: with the same digits on any number."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 
@@ -17,6 +15,7 @@ from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.threads import OneThread, one_thread
 from tests.effort import Tune
+from tests.graphs import typed_ir
 from tests.runtime.helpers import graph_of, interrupted
 
 WAIT = 30
@@ -90,12 +89,7 @@ graph(%c : Bool(), %x : Float(4, 4)):
       -> (%x)
   return (%y)
 """,
-    "a group": """
-graph(%x : Float(4, 4)):
-  %a : Float(4, 4) = onnx::MatMul(%x, %x)
-  %b : Float(4, 4) = onnx::Relu(%a)
-  return (%b)
-""",
+    "a group": typed_ir("x: Float(4, 4)", "a = MatMul(x, x); b = Relu(a)", "b"),
 }
 
 

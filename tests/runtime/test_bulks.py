@@ -1,8 +1,5 @@
-"""Bulks of operators, options, several threads at once, failures and watches that raise."""
+"""Bulks of operators, options, failures and watches that raise."""
 
-from __future__ import annotations
-
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,11 +14,10 @@ from irc.runtime.execution import Counters, Observer
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.plan import Lowerer
+from tests.graphs import typed_ir
 from tests.runtime.helpers import f32, graph_of, observed_run
 
 TENSOR = types.tensor(DType.FLOAT)
-WAIT = 60
-"""Seconds until a test that would hang fails."""
 
 
 def chain(operators: int) -> Graph:
@@ -101,30 +97,19 @@ def test_numbers_of_options_may_be_numpys():
     assert model.run({"x": f32(1, 2, 3, 4)}, threads=np.int64(2)).keys() == {o.name for o in model.outputs}  # type: ignore[arg-type]
 
 
-BRANCHES = """
-graph(%x : Float(4, 4), %w : Float(4, 4)):
-  %s : Float(4, 4) = onnx::Neg(%x)
-  %a : Float(4, 4) = onnx::MatMul(%s, %w)
-  %b : Float(4, 4) = onnx::Relu(%a)
-  %c : Float(4, 4) = onnx::MatMul(%w, %s)
-  %d : Float(4, 4) = onnx::Abs(%c)
-  %y : Float(4, 4) = onnx::Add(%b, %d)
-  return (%y, %d)
-"""
+BRANCHES = typed_ir(
+    "x, w: Float(4, 4)",
+    "s = Neg(x); a = MatMul(s, w); b = Relu(a); c = MatMul(w, s); d = Abs(c); y = Add(b, d)",
+    "y, d",
+)
 
 
-FIVE = """
-graph(%x : Float(2, 2), %w : Float(n, 2)):
-  %a : Float(2, 2) = onnx::MatMul(%x, %x)
-  %b : Float(2, 2) = onnx::MatMul(%x, %x)
-  %s : Float(2, 2) = onnx::Neg(%a)
-  %c : Tensor = onnx::MatMul(%s, %w)
-  %t : Tensor = onnx::Relu(%c)
-  %d : Float(2, 2) = onnx::MatMul(%b, %b)
-  %e : Tensor = onnx::MatMul(%t, %d)
-  %f : Tensor = onnx::MatMul(%c, %c)
-  return (%e, %f)
-"""
+FIVE = typed_ir(
+    "x: Float(2, 2); w: Float(n, 2)",
+    "a = MatMul(x, x); b = MatMul(x, x); s = Neg(a); c = MatMul(s, w); t = Relu(c); d = MatMul(b, b); "
+    "e = MatMul(t, d); f = MatMul(c, c)",
+    "e, f",
+)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -200,26 +185,6 @@ def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, observer: Obs
         Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], observed_run(observer))
     assert caught.value.where == "test.bulk::Fail '%f'"
     assert CALLED == []
-
-
-def test_one_model_runs_from_several_threads_at_once():
-    model = CompiledModel(graph_of(BRANCHES), options=Options(threads=3))
-    rng = np.random.default_rng(1)
-    feeds = [dict(zip("xw", rng.standard_normal((2, 4, 4)).astype(np.float32), strict=True)) for _ in range(16)]
-    expected = [model.run(feed, threads=1) for feed in feeds]
-    found: list[Any] = [None] * len(feeds)
-
-    def one(number: int) -> None:
-        found[number] = model.run(feeds[number])
-
-    threads = [threading.Thread(target=one, args=(n,)) for n in range(len(feeds))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(WAIT)
-    for got, want in zip(found, expected, strict=True):
-        for name in want:
-            np.testing.assert_array_equal(got[name], want[name])
 
 
 def test_options_are_taken_by_compile_and_load(tmp_path):

@@ -15,6 +15,7 @@ from irc.runtime.kernels import registry
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.values import describe
+from tests.graphs import typed_ir
 from tests.operators import records_for_a_while
 from tests.runtime.helpers import f32, graph_of, i64, observed_run, run
 
@@ -187,18 +188,12 @@ def test_members_of_a_group_are_one_unit_and_run_in_place():
 
 
 def test_groups_do_not_overwrite_what_is_still_needed():
-    text = """
-    graph(%x : Float(3)):
-      %y : Float(3), %z : Float(3) = prim::FusionGroup_0(%x)
-      return (%y, %z)
-    with prim::FusionGroup_0 = graph(%x : Float(3)):
-      %a : Float(3) = onnx::Neg(%x)
-      %b : Float(3) = onnx::Add(%a, %x)
-      %c : Float(3) = onnx::Exp(%b)
-      %d : Float(3) = onnx::Mul(%a, %c)
-      %e : Float(3) = onnx::Add(%c, %c)
-      return (%d, %c)
-    """
+    text = typed_ir(
+        "x: Float(3)",
+        "y, z = FusionGroup_0(x)",
+        "y, z",
+        FusionGroup_0=("x: Float(3)", "a = Neg(x); c = Exp(Add(a, x)); d = Mul(a, c); e = Add(c, c)", "d, c"),
+    )
     x, counters = f32(1, 2, 3), Run()
     d, c = run(text, x, counters=counters)
     assert c.tolist() == [1, 1, 1] and d.tolist() == [-1, -2, -3] and x.tolist() == [1, 2, 3]
@@ -252,16 +247,12 @@ def test_groups_allocate_where_type_or_shape_differ(operator, x, expected):
 
 
 def test_where_overwrites_a_branch_not_the_condition():
-    text = """
-    graph(%x : Float(3), %c : Bool(3)):
-      %y : Float(3) = prim::FusionGroup_0(%x, %c)
-      return (%y)
-    with prim::FusionGroup_0 = graph(%x : Float(3), %c : Bool(3)):
-      %n : Bool(3) = onnx::Not(%c)
-      %a : Float(3) = onnx::Neg(%x)
-      %y : Float(3) = onnx::Where(%n, %a, %x)
-      return (%y)
-    """
+    text = typed_ir(
+        "x: Float(3); c: Bool(3)",
+        "y = FusionGroup_0(x, c)",
+        "y",
+        FusionGroup_0=("x: Float(3); c: Bool(3)", "y = Where(Not(c), Neg(x), x)", "y"),
+    )
     counters = Run()
     (y,) = run(text, f32(1, 2, 3), np.array([True, False, True]), counters=counters)
     assert y.tolist() == [1, -2, 3] and y.dtype == np.float32

@@ -1,7 +1,5 @@
 """Captures by value: what a block may write because nothing outside needs it any more, and what loops own."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -67,25 +65,6 @@ def test_a_branch_whose_result_leaves_does_not_write_planned_memory():
         result = model.run({"c": boolean(taken), "x": x})["y"]
         assert (model.counters.in_place, model.counters.planned) == ((0, 1) if number else (1, 0))
         assert result[0, 0] == (0.5 if taken else 1.5)
-
-
-@pytest.mark.parametrize("passes", ["none", "default"])
-def test_an_output_is_made_in_memory_of_its_own_in_planned_runs(passes):
-    model = irc.compile(
-        graph_of("""
-graph(%x : Float(50, 50)):
-  %s : Float(50, 50) = onnx::Softmax(%x)
-  %y : Float(50, 50) = onnx::Exp(%s)
-  return (%y)
-"""),
-        passes,
-        backend="numpy",
-    )
-    for number in range(4):
-        model.run({"x": np.ones((50, 50), np.float32)})
-        assert (model.counters.in_place, model.counters.planned) == ((0, 1) if number else (1, 0))
-    found = model.profile({"x": np.ones((50, 50), np.float32)})
-    assert found.least == 20_000
 
 
 WIDE = "splat<Float(100, 100)>(1.)"
@@ -217,23 +196,6 @@ def test_what_a_loop_begins_with_is_gone_once_its_first_iteration_has_read_it(lo
     (y,) = lower(graph_of(text)).run([3, X])
     np.testing.assert_array_equal(y, X + 3)
     assert alive == [True, False, False]
-
-
-@pytest.mark.parametrize("iterations", [1, 2, 7])
-def test_the_first_iteration_does_not_write_what_the_caller_keeps(iterations):
-    text = LOOP.replace("(%n, %go, %first)", "(%n, %go, %x)")
-    (y,), in_place = run(text, i64(iterations), X)
-    np.testing.assert_array_equal(y, expected_of_loop(X, iterations))
-    assert in_place == 2 * iterations - 1
-
-
-@pytest.mark.parametrize("iterations", [1, 2, 3, 100])
-def test_the_first_iteration_does_not_write_what_is_used_after_the_loop(iterations):
-    text = LOOP.replace("return (%y)", "return (%y, %first)")
-    (y, first), in_place = run(text, i64(iterations), X)
-    np.testing.assert_array_equal(y, expected_of_loop(A, iterations))
-    np.testing.assert_array_equal(first, A)
-    assert in_place == 2 * iterations - 1
 
 
 def test_a_loop_writes_no_capture_that_its_next_iteration_needs():

@@ -1,14 +1,12 @@
 """Loop-carried values may be overwritten in every iteration, even if initial values are needed later or are inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import pytest
 
-import irc.runtime.lowering
 from irc.alias import analyze
 from irc.ir import Node
 from irc.passes import PassManager
@@ -16,6 +14,7 @@ from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Lowerer
 from irc.runtime.storage import Storage
+from tests.programs.interpreter import interpret
 from tests.runtime.helpers import boolean, f32, i64, module_of
 
 RUNS = 3  # as it comes, planned, planned again
@@ -66,45 +65,50 @@ def feeds_of(iterations: int, x: np.ndarray = X) -> dict[str, np.ndarray]:
     return {"n": i64(iterations), "c": boolean(True), "x": x.copy()}
 
 
-def wanted(text: str, iterations: int, backend: str = "numpy") -> dict[str, Any]:
-    """The results of a run in which every operator makes new memory."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(irc.runtime.lowering, "reusing_step", lambda *_: None)
-        model = model_of(text, backend=backend)
-        results = model.run(feeds_of(iterations))
-    assert model.counters.in_place == 0
-    return results
-
-
-def check(text: str, iterations: int, pipeline: str = "", donate: Collection[str] = ()) -> list[int]:
+def check(
+    text: str,
+    iterations: int = 0,
+    pipeline: str = "",
+    donate: Collection[str] = (),
+    wanted: list[Any] | None = None,
+    **feeds: Any,
+) -> list[int]:
     """How many results were in place in each run on NumPy.
 
-    Results are those of runs that reuse nothing, and stay as they were; those of native code, too, which may run all
-    iterations at once. Arenas are overwritten between runs, so that nothing may refer to them. The weight and the
-    inputs stay, too.
+    Results are ``wanted``, if not None, or those of an interpreter that reuses nothing, and stay as they were; those of
+    native code, too, which may run all iterations at once. Arenas are overwritten between runs, so that nothing may
+    refer to them. The weight and the inputs stay, too.
     """
-    _, of_numpy = (
-        _runs(model_of(text, pipeline, backend), wanted(text, iterations, backend), iterations, donate)
-        for backend in ("auto", "numpy")
-    )
+    given = feeds or feeds_of(iterations)
+    if wanted is None:
+        graph = module_of(text, {"k": WEIGHT}).main
+        wanted = interpret(graph, [np.array(given[v.name]) for v in graph.inputs])
+    _, of_numpy = (_runs(model_of(text, pipeline, backend), wanted, given, donate) for backend in ("auto", "numpy"))
     return of_numpy
 
 
-def _runs(model: CompiledModel, expected: dict[str, Any], iterations: int, donate: Collection[str]) -> list[int]:
+def _runs(model: CompiledModel, wanted: list[Any], given: dict[str, Any], donate: Collection[str]) -> list[int]:
     counts: list[int] = []
     left: list[dict[str, Any]] = []
     for _ in range(RUNS):
-        feeds = feeds_of(iterations)
+        feeds = {name: np.array(x) if isinstance(x, np.ndarray) else x for name, x in given.items()}
         left.append(model.run(feeds, donate=donate))
         counts.append(model.counters.in_place)
         for arena in model.runs._arenas:
             arena.memory[:] = 0xFF
         for results in left:
-            for name, value in expected.items():
-                np.testing.assert_array_equal(results[name], value)
+            check_alike([*results.values()], wanted)
         if not donate:
-            np.testing.assert_array_equal(feeds["x"], X)
+            check_alike([*feeds.values()], [*given.values()])
     return counts
+
+
+def check_alike(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, list | tuple):
+        for one, other in zip(found, wanted, strict=True):
+            check_alike(one, other)
+    else:
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
 
 
 STEP = "%b : Float(1, 4) = onnx::Add(%w, %h)\n%d : Float(1, 4) = onnx::Relu(%b)\n"
@@ -369,69 +373,53 @@ graph(%x : Float(1, 4), %rows : Float(5, 1, 4)):
       -> (%d, %d)
   return (%y, %z, %first)
 """
+OVER_BATCHES = """
+graph(%lengths : Long(2), %x : Float(2, 4), %rows : Float(2, 3, 4)):
+  %first : Float(2, 4) = onnx::Softsign(%x)
+  %y : Float(2, 4) = onnx::Scan[num_scan_inputs=1, since_version=8](%lengths, %first, %rows)
+    block0(%h : Float(4), %r : Float(4)):
+      %b : Float(4) = onnx::Add(%r, %h)
+      %d : Float(4) = onnx::Relu(%b)
+      -> (%d)
+  return (%y, %first)
+"""
+BEGIN_AS_ONE = """
+graph(%x : Float(4), %rows : Float(5, 4)):
+  %first : Float(4) = onnx::Softsign(%x)
+  %y : Float(4), %z : Float(4) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %first, %rows)
+    block0(%h : Float(4), %g : Float(4), %r : Float(4)):
+      %b : Float(4) = onnx::Sub(%h, %r)
+      %d : Float(4) = onnx::Add(%g, %b)
+      -> (%d, %d)
+  return (%y, %z, %first)
+"""
+ROWS = np.linspace(-2, 2, 24, dtype=np.float32)
+FIRST = X / (1 + np.abs(X))
+
+
+def states(first: np.ndarray, rows: np.ndarray, step: Callable[..., np.ndarray]) -> list[np.ndarray]:
+    return [*accumulate(rows, step, initial=first)][1:]
 
 
 def test_the_state_of_a_scan():
-    rows = np.linspace(-2, 2, 20, dtype=np.float32).reshape(5, 1, 4)
-    state = expected = X / (1 + np.abs(X))
-    seen: list[np.ndarray] = []
-    for row in rows:
-        state = np.maximum(row + state, 0)
-        seen.append(state)
-    model = model_of(SCAN)
-    for _ in range(RUNS):
-        results = model.run({"x": X, "rows": rows})
-        assert model.counters.in_place == 2 * 5 - 1
-        for name, value in {"y": state, "z": np.stack(seen), "first": expected}.items():
-            np.testing.assert_array_equal(results[name], value)
+    rows = ROWS[:20].reshape(5, 1, 4)
+    found = states(FIRST, rows, lambda h, r: np.maximum(r + h, 0))
+    assert check(SCAN, x=X, rows=rows, wanted=[found[-1], np.stack(found), FIRST]) == [2 * 5 - 1] * RUNS
 
 
 def test_the_state_of_a_scan_over_batches():
     """Sequences of several lengths; each begins with its slice of one state."""
-    text = """
-    graph(%lengths : Long(2), %x : Float(2, 4), %rows : Float(2, 3, 4)):
-      %first : Float(2, 4) = onnx::Softsign(%x)
-      %y : Float(2, 4) = onnx::Scan[num_scan_inputs=1, since_version=8](%lengths, %first, %rows)
-        block0(%h : Float(4), %r : Float(4)):
-          %b : Float(4) = onnx::Add(%r, %h)
-          %d : Float(4) = onnx::Relu(%b)
-          -> (%d)
-      return (%y, %first)
-    """
-    rows = np.linspace(-2, 2, 24, dtype=np.float32).reshape(2, 3, 4)
-    x = np.stack([X[0], -X[0]])
+    x, rows = np.concatenate([X, -X]), ROWS.reshape(2, 3, 4)
     first = x / (1 + np.abs(x))
-    model = model_of(text)
-    for _ in range(RUNS):
-        results = model.run({"lengths": i64([3, 1]), "x": x, "rows": rows})
-        assert model.counters.in_place == (2 * 3 - 1) + (2 * 1 - 1)
-        np.testing.assert_array_equal(results["first"], first)
-        state = first.copy()
-        for t, b in ((0, 0), (1, 0), (2, 0), (0, 1)):
-            state[b] = np.maximum(rows[b, t] + state[b], 0)
-        np.testing.assert_array_equal(results["y"], state)
+    last = [states(first[b], rows[b, :n], lambda h, r: np.maximum(r + h, 0))[-1] for b, n in enumerate([3, 1])]
+    counts = check(OVER_BATCHES, lengths=i64([3, 1]), x=x, rows=rows, wanted=[np.stack(last), first])
+    assert counts == [(2 * 3 - 1) + (2 * 1 - 1)] * RUNS
 
 
 def test_states_of_a_scan_that_are_one_value():
-    text = """
-    graph(%x : Float(4), %rows : Float(5, 4)):
-      %first : Float(4) = onnx::Softsign(%x)
-      %y : Float(4), %z : Float(4) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %first, %rows)
-        block0(%h : Float(4), %g : Float(4), %r : Float(4)):
-          %b : Float(4) = onnx::Sub(%h, %r)
-          %d : Float(4) = onnx::Add(%g, %b)
-          -> (%d, %d)
-      return (%y, %z, %first)
-    """
-    rows = np.linspace(-2, 2, 20, dtype=np.float32).reshape(5, 4)
-    state = first = X[0] / (1 + np.abs(X[0]))
-    for row in rows:
-        state = state + (state - row)
-    model = model_of(text)
-    for _ in range(RUNS):
-        results = model.run({"x": X[0], "rows": rows})
-        for name, value in {"y": state, "z": state, "first": first}.items():
-            np.testing.assert_array_equal(results[name], value)
+    rows = ROWS[:20].reshape(5, 4)
+    last = states(FIRST[0], rows, lambda h, r: h + (h - r))[-1]
+    check(BEGIN_AS_ONE, x=X[0], rows=rows, wanted=[last, last, FIRST[0]])
 
 
 # -- in one container with something else -----------------------------------------
@@ -539,43 +527,24 @@ def test_what_is_written_through_the_tuple_is_what_it_holds(written: str, iterat
     after = TUPLE.format("y_h", "w") + UNPACKED + f"%z : Float(1, 4) = onnx::Neg_(%{written})\nreturn (%t, %first)"
     text = graph("", "h=first", STEP + "-> (%go, %d)", after)
     assert copied_bytes(text, iterations) == [0 if iterations else X.nbytes] * RUNS
-    first = y = X / (1 + np.abs(X))
-    for _ in range(iterations):
-        y = np.maximum(y - X, 0)
-    w = -X
-    if written == "q":
-        w = -w
-    else:
-        y = -y
-        first = first if iterations else y
-    model = model_of(text)
-    for _ in range(RUNS):
-        results = model.run(feeds_of(iterations))
-        np.testing.assert_array_equal(results["t"][0], y)
-        np.testing.assert_array_equal(results["t"][1], w)
-        np.testing.assert_array_equal(results["first"], first)
+    check(text, iterations)
 
 
 # -- what may not be read-only ----------------------------------------------------
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)
-def test_what_is_written_in_the_loop_is_the_initial_value_itself(iterations: int):
-    text = graph("", "h=first", "%d : Float(1, 4) = onnx::Neg_(%h)\n-> (%go, %d)", "return (%y_h, %first)")
-    model = model_of(text)
-    for _ in range(RUNS):
-        results = model.run(feeds_of(iterations))
-        for name in ("y_h", "first"):
-            np.testing.assert_array_equal(results[name], X / (1 + np.abs(X)) * (-1) ** iterations)
-
-
-@pytest.mark.parametrize("iterations", ITERATIONS)
-def test_what_is_written_after_the_loop_may_be_the_initial_value(iterations: int):
-    text = graph("", "h=first", STEP + "-> (%go, %d)", "%z : Float(1, 4) = onnx::Neg_(%y_h)\nreturn (%z, %first)")
-    model = model_of(text)
-    results = model.run(feeds_of(iterations))
-    first = X / (1 + np.abs(X))
-    np.testing.assert_array_equal(results["first"], first if iterations else -first)
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        ("%d : Float(1, 4) = onnx::Neg_(%h)\n-> (%go, %d)", "return (%y_h, %first)"),
+        (STEP + "-> (%go, %d)", "%z : Float(1, 4) = onnx::Neg_(%y_h)\nreturn (%z, %first)"),
+    ],
+    ids=["in the loop", "after it"],
+)
+def test_what_is_written_is_the_initial_value_itself(body: str, after: str, iterations: int):
+    """After the loop, if that made no iteration."""
+    check(graph("", "h=first", body, after), iterations)
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)
@@ -591,14 +560,7 @@ with prim::FusionGroup_0 = graph group(%n : Long(), %go : Bool(), %x : Float(1, 
       -> (%go, %d)
   return ()
 """
-    first = y = X / (1 + np.abs(X))
-    for _ in range(iterations):
-        y = np.maximum(y - X, 0)
-    model = model_of(text)
-    for _ in range(RUNS):
-        results = model.run(feeds_of(iterations))
-        np.testing.assert_array_equal(results["y_h"], 4 * y)
-        np.testing.assert_array_equal(results["first"], first if iterations else 4 * first)
+    check(text, iterations)
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)
@@ -627,12 +589,7 @@ def test_lists_are_carried(iterations: int):
       %z : Float(4) = onnx::Neg(%y)
       return (%z, %first)
     """
-    model = model_of(text)
-    x = X[0]
-    for _ in range(RUNS):
-        results = model.run({"n": iterations, "x": x})
-        np.testing.assert_array_equal(results["first"], x / (1 + np.abs(x)))
-        np.testing.assert_array_equal(results["z"], -(x / (1 + np.abs(x))) * (-2.0) ** iterations)
+    check(text, n=iterations, x=X[0])
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)
@@ -676,12 +633,7 @@ graph f(%n : int, %x : Float(4)):
       -> (%go, %d)
   return (%b, %a)
 """
-    model = model_of(text)
-    first = X[0] / (1 + np.abs(X[0]))
-    for _ in range(RUNS):
-        results = model.run({"n": iterations, "x": X[0]})
-        np.testing.assert_array_equal(results["z"], -np.maximum(first, 0) if iterations else -first)
-        np.testing.assert_array_equal(results["first"], first if iterations else -first)
+    check(text, n=iterations, x=X[0])
 
 
 # -- classes ----------------------------------------------------------------------

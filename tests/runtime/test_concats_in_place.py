@@ -1,7 +1,5 @@
 """Concats whose operands are made in their places copy nothing; what they compute is the same."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +15,7 @@ from irc.runtime import execution, memory_plan
 from irc.runtime.backends import Backend, Declined, Unsupported
 from irc.runtime.plan import lower
 from tests.effort import Tune, examples
+from tests.graphs import typed_ir
 
 RNG = np.random.default_rng(0)
 
@@ -106,22 +105,13 @@ graph(%x : Float(1, 2, 3, 3)):
 
 def test_concats_that_would_take_more_memory_copy(tune: Tune) -> None:
     """A small part that is made early would keep room for the whole."""
-    text = """
-    graph(%x : Float(100, 8), %q : Float(100, 100), %w : Float(1, 100)):
-      %b : Float(1, 8) = onnx::MatMul(%w, %x)
-      %f : Float(100, 8) = onnx::MatMul(%q, %x)
-      %g : Float(100, 8) = onnx::Sign(%f)
-      %h : Float(100, 8) = onnx::MatMul(%q, %g)
-      %i : Float(100, 8) = onnx::Sign(%h)
-      %j : Float(100, 8) = onnx::MatMul(%q, %i)
-      %a : Float(100, 8) = onnx::Sign(%j)
-      %c : Float(101, 8) = onnx::Concat[axis=0](%a, %b)
-      %s : Float(1, 8) = onnx::MatMul(%w, %a)
-      %t : Float(1, 8) = onnx::MatMul(%w, %x)
-      %u : Float(2, 8) = onnx::Concat[axis=0](%s, %t)
-      %v : Float(2, 101) = onnx::Einsum[equation="ui,ci->uc"](%u, %c)
-      return (%v)
-    """
+    text = typed_ir(
+        "x: Float(100, 8); q: Float(100, 100); w: Float(1, 100)",
+        "b = MatMul(w, x); f = MatMul(q, x); g = Sign(f); h = MatMul(q, g); i = Sign(h); j = MatMul(q, i); "
+        "a = Sign(j); c = Concat(a, b, axis=0); s = MatMul(w, a); t = MatMul(w, x); "
+        "u = Concat(s, t, axis=0); v = Einsum(u, c, equation='ui,ci->uc')",
+        "v",
+    )
     for most, names in ((memory_plan.PEAK, ["u"]), (2, ["c", "u"])):
         tune("irc.runtime.memory_plan.PEAK", most)
         model = compiled(text)
@@ -230,21 +220,13 @@ def test_what_joins_its_operands(name: str) -> None:
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_parts_and_wholes_are_not_written_over_while_the_other_is_read(backend: str) -> None:
     """Neither by what broadcasts a part over the whole."""
-    text = """
-    graph(%x : Float(1, 4), %y : Float(3, 4)):
-      %a : Float(1, 4) = onnx::Neg(%x)
-      %b : Float(3, 4) = onnx::Neg(%y)
-      %c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)
-      %d : Float(3, 4) = onnx::Neg(%b)
-      %e : Float(4, 4) = onnx::Mul(%c, %a)
-      %f : Float(7, 4) = onnx::Concat[axis=0](%e, %d)
-      %g : Float(7, 4) = onnx::Relu(%f)
-      %h : Float(4, 4) = onnx::Neg(%e)
-      %s : Float(4, 7) = onnx::Transpose(%g)
-      %m : Float(7, 7) = onnx::MatMul(%g, %s)
-      %n : Float(4, 4) = onnx::MatMul(%h, %h)
-      return (%m, %n)
-    """
+    text = typed_ir(
+        "x: Float(1, 4); y: Float(3, 4)",
+        "a = Neg(x); b = Neg(y); c = Concat(a, b, axis=0); d = Neg(b); e = Mul(c, a); "
+        "f = Concat(e, d, axis=0); g = Relu(f); h = Neg(e); s = Transpose(g); m = MatMul(g, s); "
+        "n = MatMul(h, h)",
+        "m, n",
+    )
     model = compiled(text, backend)
     check(parse_graph(text), model)
     assert joined(model) == ["c", "f"]
@@ -252,18 +234,12 @@ def test_parts_and_wholes_are_not_written_over_while_the_other_is_read(backend: 
 
 def test_what_is_written_over_a_part_keeps_the_memory_of_the_whole(tune: Tune) -> None:
     tune("irc.runtime.memory_plan.PEAK", 2)
-    text = """
-    graph(%x : Float(8, 8), %w : Float(16, 8)):
-      %a : Float(8, 8) = onnx::Neg(%x)
-      %b : Float(8, 8) = onnx::MatMul(%x, %a)
-      %c : Float(16, 8) = onnx::Concat[axis=0](%a, %b)
-      %d : Float(16, 16) = onnx::Einsum[equation="ik,jk->ij"](%c, %w)
-      %e : Float(8, 8) = onnx::Relu(%b)
-      %f : Float(16, 8) = onnx::MatMul(%d, %w)
-      %g : Float(16, 8) = onnx::MatMul(%f, %e)
-      %h : Float(16, 8) = onnx::MatMul(%g, %e)
-      return (%h)
-    """
+    text = typed_ir(
+        "x: Float(8, 8); w: Float(16, 8)",
+        "a = Neg(x); b = MatMul(x, a); c = Concat(a, b, axis=0); d = Einsum(c, w, equation='ik,jk->ij'); "
+        "e = Relu(b); f = MatMul(d, w); g = MatMul(f, e); h = MatMul(g, e)",
+        "h",
+    )
     model = compiled(text)
     check(parse_graph(text), model)
     assert joined(model) == ["c"]
@@ -277,18 +253,12 @@ def test_donated_memory_is_no_part() -> None:
     assert joined(model) == []
 
 
-BEHIND_A_GROUP = """
-graph(%x : Float(2, 4), %y : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Cos(%x)
-  %b : Float(2, 4) = prim::FusionGroup_0(%y)
-  %c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)
-  %z : Float(4, 4) = onnx::Cos(%c)
-  return (%z)
-with prim::FusionGroup_0 = graph(%y : Float(2, 4)):
-  %p : Float(2, 4) = onnx::Neg(%y)
-  %q : Float(2, 4) = onnx::Relu(%p)
-  return (%q)
-"""
+BEHIND_A_GROUP = typed_ir(
+    "x, y: Float(2, 4)",
+    "a = Cos(x); b = FusionGroup_0(y); c = Concat(a, b, axis=0); z = Cos(c)",
+    "z",
+    FusionGroup_0=("y: Float(2, 4)", "p = Neg(y); q = Relu(p)", "q"),
+)
 
 
 class Moody(Backend):

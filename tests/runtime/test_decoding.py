@@ -1,7 +1,5 @@
 """Caches of whole models: of attention operators, merged by If, saved, exported."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

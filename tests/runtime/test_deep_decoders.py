@@ -1,7 +1,5 @@
 """Decoders of many layers as exporters write them: what holds in the first layer is found in all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

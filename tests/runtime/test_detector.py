@@ -1,7 +1,5 @@
 """A detector's head: boxes are decoded, the best kept (NonMaxSuppression), each of them treated in a Loop."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table of modules in ``docs/explanation/runtime.md`` is complete, and in the order of their imports."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Members of enumerations, from IR text; `tests/differential/test_enumerations.py` has PyTorch's."""
 
-from __future__ import annotations
-
 from enum import Enum
 from pathlib import Path
 

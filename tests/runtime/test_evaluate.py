@@ -5,6 +5,7 @@ import pytest
 
 from irc.errors import Error
 from irc.runtime.plan import evaluate
+from tests.graphs import ir
 from tests.runtime.helpers import boolean, f32, graph_of, i64
 
 
@@ -20,11 +21,7 @@ def test_a_kernel():
 
 def test_several_outputs_and_absent_inputs():
     node = node_of(
-        """
-        graph(%x : Float(4), %n : NoneType):
-          %a : Tensor, %b : Tensor = onnx::Split[num_outputs=2](%x, %n)
-          return (%a)
-        """,
+        ir("x: Float(4); n: NoneType", "a, b = Split(x, n, num_outputs=2)", "a"),
         "onnx::Split",
     )
     a, b = evaluate(node, [f32(1, 2, 3, 4), None])

@@ -1,7 +1,5 @@
 """How much is alive at once, against what is found value by value and place by place."""
 
-from __future__ import annotations
-
 import zlib
 
 import pytest

@@ -1,7 +1,5 @@
 """What a signal handler raises ends a run, or a compilation, and is its caller's: of whatever class, unchanged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

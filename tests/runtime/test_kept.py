@@ -1,7 +1,5 @@
 """What operators of other packages keep from run to run: nobody writes over it, and no result shares memory with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """First and later runs give the same bits, however inputs lie, and leave alone what earlier runs gave."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 
@@ -14,6 +12,7 @@ import irc
 from irc.ir import parse_graph
 from irc.runtime.model import CompiledModel
 from tests.effort import Tune, examples
+from tests.graphs import typed_ir
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
@@ -83,16 +82,12 @@ def _laid(x: Array, layout: str) -> Array:
     return x
 
 
-VIEWS = """graph(%x : Float(3, 4), %shape : Long(2)):
-  %v : Float(4, 3) = onnx::Reshape(%x, %shape)
-  %a : Float(4, 3) = onnx::Relu(%v)
-  %b : Float(4, 3) = onnx::Neg(%a)
-  %w : Float(3, 4) = onnx::Transpose[perm=[1, 0]](%b)
-  %c : Float(3, 4) = onnx::Exp(%w)
-  %d : Float(3, 4) = onnx::Neg(%c)
-  %y : Float(3, 4) = onnx::Sqrt(%d)
-  return (%y, %b)
-"""
+VIEWS = typed_ir(
+    "x: Float(3, 4); shape: Long(2)",
+    "v = Reshape(x, shape); a = Relu(v); b = Neg(a); w = Transpose(b, perm=[1, 0]); c = Exp(w); "
+    "d = Neg(c); y = Sqrt(d)",
+    "y, b",
+)
 
 
 def test_what_is_seen_through_a_view_stays() -> None:

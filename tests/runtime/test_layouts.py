@@ -1,7 +1,5 @@
 """Copies that lie as their originals: results must not hang on whether an input was copied."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

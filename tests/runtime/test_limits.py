@@ -1,7 +1,5 @@
 """What a run may use: steps, memory, time. Each limit names the node, itself and the option."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 from dataclasses import astuple

@@ -1,7 +1,5 @@
 """Limits of a run count strings, lists and dictionaries, and refuse what would be too large before it is there."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Torch's operators ask for room before they make results that are much larger than their operands."""
 
-from __future__ import annotations
-
 import time
 import tracemalloc
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Lists and dictionaries are of one type: which they are at run time is what the alias analysis takes them to be."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

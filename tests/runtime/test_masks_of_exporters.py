@@ -1,7 +1,5 @@
 """Masks that exporters write by the index of each element: where that is all of a mask, no indices are made."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

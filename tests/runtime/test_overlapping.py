@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from irc.runtime.execution import Run
+from tests.graphs import typed_ir
 from tests.runtime.helpers import f32, model_of, run
 
 VIEWS = {
@@ -65,13 +66,7 @@ def test_each_element_of_a_result_has_a_place_of_its_own(view):
 
 
 def test_results_lie_in_order_even_if_a_dead_operand_does_not():
-    text = """
-    graph(%x : Float(2, 3)):
-      %a : Float(2, 3) = onnx::Abs(%x)
-      %t : Float(3, 2) = onnx::Transpose(%a)
-      %n : Float(3, 2) = onnx::Neg(%t)
-      return (%n)
-    """
+    text = typed_ir("x: Float(2, 3)", "n = Neg(Transpose(Abs(x)))", "n")
     counters = Run()
     (n,) = run(text, f32([1, -2, 3], [-4, 5, -6]), counters=counters)
     assert n.tolist() == [[-1, -4], [-2, -5], [-3, -6]]

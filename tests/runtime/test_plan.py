@@ -13,19 +13,14 @@ from irc.runtime import kernels
 from irc.runtime.execution import Observer, Run
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import SPECIAL, lower
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32, graph_of, module_of, observed_run, run
 
 FLOAT4 = types.tensor(DType.FLOAT, (4,))
 
 
 def test_chain_of_kernels():
-    text = """
-    graph(%x : Float(4), %y : Float(4)):
-      %a : Float(4) = onnx::Add(%x, %y)
-      %b : Float(4) = onnx::Mul(%a, %a)
-      %c : Float(4) = onnx::Sub(%b, %x)
-      return (%c, %a)
-    """
+    text = typed_ir("x, y: Float(4)", "a = Add(x, y); c = Sub(Mul(a, a), x)", "c, a")
     x, y = f32(1, 2, 3, 4), f32(5, 6, 7, 8)
     c, a = run(text, x, y)
     np.testing.assert_array_equal(a, x + y)
@@ -85,12 +80,7 @@ def test_values_are_dropped_after_their_last_use():
     assert seen == [0, 1, 0, 0, 0, 0, 0, 0]
 
 
-STRAIGHT = """
-graph(%x : Float(2, 3)):
-  %a : Float(3, 2) = onnx::Transpose[perm=[1, 0]](%x)
-  %b : Float(3, 2) = onnx::Softmax[axis=1](%a)
-  return (%b)
-"""
+STRAIGHT = typed_ir("x: Float(2, 3)", "a = Transpose(x, perm=[1, 0]); b = Softmax(a, axis=1)", "b")
 
 EVERY_STEP = """
 graph(%x : Float(2, 3)):
@@ -277,11 +267,7 @@ def test_interrupts_pass_through():
 
 
 def test_floating_point_warnings_are_off(recwarn):
-    text = """
-    graph(%x : Float(2), %y : Float(2)):
-      %z : Float(2) = onnx::Div(%x, %y)
-      return (%z)
-    """
+    text = typed_ir("x, y: Float(2)", "z = Div(x, y)", "z")
     (z,) = run(text, f32(1, -1), f32(0, 0))
     assert z.tolist() == [np.inf, -np.inf]
     assert not recwarn.list
@@ -291,12 +277,7 @@ def test_floating_point_warnings_are_off(recwarn):
     "y", [np.ones((2, 3), np.float32), np.ones((2, 1), np.float32), np.ones((1, 1, 1), np.float32)]
 )
 def test_nothing_is_written_over_an_operand_of_another_shape_than_the_result(y):
-    text = """
-    graph(%x : Float(1, 3), %y : Tensor):
-      %a : Float(1, 3) = onnx::Neg(%x)
-      %b : Tensor = onnx::Add(%a, %y)
-      return (%b)
-    """
+    text = typed_ir("x: Float(1, 3); y: Tensor", "b = Add(Neg(x), y)", "b")
     x = f32(1, 2, 3).reshape(1, 3)
     (b,) = run(text, x, y)
     np.testing.assert_array_equal(b, y - x)
@@ -387,13 +368,7 @@ def test_of_two_operands_one_may_be_absent():
 
 
 def test_in_place_variants_write_into_their_first_input():
-    text = """
-    graph(%x : Float(3), %y : Float(3)):
-      %a : Float(3) = onnx::Add_(%x, %y)
-      %b : Float(3) = onnx::Relu_(%a)
-      %c : Float(3) = onnx::Clip_[since_version=6, max=5., min=0.](%b)
-      return (%c)
-    """
+    text = typed_ir("x, y: Float(3)", "c = Clip_(Relu_(Add_(x, y)), since_version=6, max=5., min=0.)", "c")
     x = f32(-1, 2, 3)
     (c,) = run(text, x, f32(-1, 1, 9))
     assert c is x
@@ -405,22 +380,14 @@ def test_in_place_variants_write_into_their_first_input():
     [(np.ones((2, 3), np.float32), "shape"), (np.ones((1, 1, 3), np.float32), "shape")],
 )
 def test_in_place_variants_refuse_results_that_do_not_fit(y, reason):
-    text = """
-    graph(%x : Float(3), %y : Tensor):
-      %a : Float(3) = onnx::Add_(%x, %y)
-      return (%a)
-    """
+    text = ir("x: Float(3); y: Tensor", "a: Float(3) = Add_(x, y)", "a")
     with pytest.raises(Error, match=reason) as caught:
         run(text, f32(1, 2, 3), y)
     assert caught.value.code == "IRC431"
 
 
 def test_in_place_variants_refuse_read_only_memory():
-    text = """
-    graph(%x : Float(3)):
-      %a : Float(3) = onnx::Neg_(%x)
-      return (%a)
-    """
+    text = typed_ir("x: Float(3)", "a = Neg_(x)", "a")
     x = f32(1, 2, 3)
     x.flags.writeable = False
     with pytest.raises(Error, match="may not be changed"):
@@ -429,22 +396,13 @@ def test_in_place_variants_refuse_read_only_memory():
 
 
 def test_only_pointwise_operators_have_in_place_variants():
-    text = """
-    graph(%x : Float(3, 3)):
-      %a : Float(3, 3) = onnx::MatMul_(%x, %x)
-      return (%a)
-    """
+    text = ir("x: Float(3, 3)", "a: Float(3, 3) = MatMul_(x, x)", "a")
     with pytest.raises(Error, match="in place"):
         run(text, np.eye(3, dtype=np.float32))
 
 
 def test_counters_of_a_plan():
-    text = """
-    graph(%x : Float(3)):
-      %a : Float(3) = onnx::Neg(%x)
-      %b : Float(3) = onnx::Abs(%a)
-      return (%b)
-    """
+    text = typed_ir("x: Float(3)", "b = Abs(Neg(x))", "b")
     counters = Run()
     run(text, f32(1, 2, 3), counters=counters)
     assert (counters.units, counters.kernels) == (1, 2)
@@ -452,11 +410,7 @@ def test_counters_of_a_plan():
 
 def test_the_long_tail_runs_on_the_reference():
     """Some operator that irc has no kernel of its own for still runs."""
-    graph = graph_of("""
-    graph(%x : Float(1, 4)):
-      %y : Float(1, 4) = onnx::LpNormalization[axis=1, p=2, since_version=22](%x)
-      return (%y)
-    """)
+    graph = graph_of(typed_ir("x: Float(1, 4)", "y = LpNormalization(x, axis=1, p=2, since_version=22)", "y"))
     (node,) = graph.nodes
     assert kernels.means(node) in ("own", "reference")
     (y,) = lower(graph).run([f32([3, 4, 0, 0])])

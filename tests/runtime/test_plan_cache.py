@@ -1,7 +1,5 @@
 """Which kinds something is kept for: those that come again, in whatever order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels of other packages: what they return is checked, and they are named where it is wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Constants that runs prepare once: quantised weights as floats, halves as float32."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

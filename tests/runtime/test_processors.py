@@ -1,7 +1,5 @@
 """How many processors a process may use: what control groups of Linux say."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a profile says about a run: by a clock that ticks once whenever it is read, so that figures are exact."""
 
-from __future__ import annotations
-
 import gc
 import json
 from itertools import count
@@ -23,6 +21,7 @@ from irc.runtime.plan import lower
 from irc.runtime.profile import Event, NodeProfile, Profile, Profiler, trace_events
 from tests.counting import calls
 from tests.effort import examples
+from tests.graphs import ir, typed_ir
 from tests.operators import operator_of
 from tests.programs.generator import Program, programs
 from tests.runtime.helpers import graph_of, i64, model_of, module_of, observed_run
@@ -202,15 +201,7 @@ def test_from_a_model():
 
 
 def test_memory_is_counted_once_and_until_it_is_given_back():
-    text = """
-graph(%x : Tensor, %n : Tensor):
-  %a : Tensor = onnx::Softmax(%x)
-  %v : Tensor = onnx::Reshape(%a, %n)
-  %m : Tensor = onnx::Softmax(%v)
-  %r : Tensor = onnx::ReduceSum(%m)
-  %e : Tensor = onnx::Exp(%r)
-  return (%e)
-"""
+    text = ir("x, n: Tensor", "e = Exp(ReduceSum(Softmax(Reshape(Softmax(x), n))))", "e")
     found = profile(text, np.ones((10, 10), np.float32), i64([100]))
     assert found.peak == 2 * 400  # %a, which %v is a view of, and %m
     assert [n.bytes for n in found.nodes] == [400, 0, 400, 4, 0]  # Exp writes over its operand
@@ -310,13 +301,7 @@ def test_arrays_in_lists_that_operators_make_count() -> None:
 
 
 def test_planned_memory_is_alive_from_the_start_and_no_results_own():
-    model = model_of("""
-graph(%x : Float(8, 8)):
-  %a : Float(8, 8) = onnx::MatMul(%x, %x)
-  %b : Float(8, 8) = onnx::MatMul(%a, %x)
-  %c : Float(8, 8) = onnx::MatMul(%b, %a)
-  return (%c)
-""")
+    model = model_of(typed_ir("x: Float(8, 8)", "a = MatMul(x, x); c = MatMul(MatMul(a, x), a)", "c"))
     feeds = {"x": np.eye(8, dtype=np.float32)}
     first = model.profile(feeds)
     assert (first.allocations, first.peak) == (3, 3 * 256)
@@ -431,15 +416,7 @@ def test_live_bytes_follow_arrays():
 # -- in place ------------------------------------------------------------------
 
 
-EXPANDED = """
-graph(%x : Float(4, 4)):
-  %a : Float(4, 4) = onnx::Softmax(%x)
-  %b : Float(4, 4) = onnx::Add(%a, %x)
-  %c : Float(4, 4) = onnx::Exp(%b)
-  %s : Long(2) = onnx::Shape(%a)
-  %e : Float(4, 4) = onnx::Expand(%c, %s)
-  return (%e)
-"""
+EXPANDED = typed_ir("x: Float(4, 4)", "a = Softmax(x); b = Add(a, x); c = Exp(b); s = Shape(a); e = Expand(c, s)", "e")
 
 
 def places(found: Profile) -> dict[str, tuple[int, int]]:
@@ -512,18 +489,12 @@ def test_in_place_forms_count_in_branches_iterations_and_calls() -> None:
     assert counters.in_place == 2 + 1
 
 
-TWINS = """
-graph(%x : Tensor, %c : Tensor):
-  %y : Tensor, %r : Tensor = prim::FusionGroup_0(%x, %c)
-  return (%y, %r)
-with prim::FusionGroup_0 = graph(%x : Tensor, %c : Tensor):
-  %a : Tensor = onnx::Softmax(%x)
-  %b : Tensor = onnx::Exp_(%a)
-  %s : Tensor = onnx::Sigmoid(%b)
-  %y : Tensor = onnx::Add(%s, %c)
-  %r : Tensor = onnx::Mul(%s, %y)
-  return (%y, %r)
-"""
+TWINS = ir(
+    "x, c: Tensor",
+    "y, r = FusionGroup_0(x, c)",
+    "y, r",
+    FusionGroup_0=("x, c: Tensor", "a = Softmax(x); b = Exp_(a); s = Sigmoid(b); y = Add(s, c); r = Mul(s, y)", "y, r"),
+)
 
 
 def test_members_count_results() -> None:

@@ -1,7 +1,5 @@
 """When compiled models read their weights, and what happens if the source changed meanwhile."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

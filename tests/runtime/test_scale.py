@@ -1,7 +1,5 @@
 """The work of making a model runnable is linear in its size: lines executed are counted, not seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Operators that change some elements of an operand write those over it where nothing else needs it."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sessions: which caches are handed on, what a step copies, and that nothing ever changes what an earlier step gave."""
 
-from __future__ import annotations
-
 import copy
 from threading import Thread
 
@@ -14,6 +12,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Module, Tensor, parse_graph
 from tests.effort import examples
+from tests.graphs import typed_ir
 from tests.runtime.helpers import f32
 
 CACHE = """
@@ -26,15 +25,11 @@ graph(%x : Float(1, 2, seq, 4), %past_0 : Float(1, 2, past, 4), %past_1 : Float(
   return (%y, %present_0, %present_1)
 """
 
-WINDOW = """
-graph(%x : Float(1, 2, seq, 4), %past_0 : Float(1, 2, past, 4)):
-  %from : Long(1) = prim::Constant[value=tensor([-3])]()
-  %to : Long(1) = prim::Constant[value=tensor([1000])]()
-  %axis : Long(1) = prim::Constant[value=tensor([2])]()
-  %all : Float(1, 2, *, 4) = onnx::Concat[axis=2](%past_0, %x)
-  %present_0 : Float(1, 2, *, 4) = onnx::Slice(%all, %from, %to, %axis)
-  return (%present_0)
-"""
+WINDOW = typed_ir(
+    "x: Float(1, 2, seq, 4); past_0: Float(1, 2, past, 4)",
+    "all = Concat(past_0, x, axis=2); present_0 = Slice(all, [-3], [1000], [2])",
+    "present_0",
+)
 
 STATE = """
 graph(%x : Float(2), %h : Float(2)):
@@ -269,12 +264,11 @@ def test_an_output_that_is_an_input_or_a_weight_is_handed_on_as_a_copy():
 @pytest.mark.parametrize("passes", ["default", "none"])
 def test_a_state_that_a_step_leaves_as_it_is_is_not_copied_again(passes):
     """Those of an encoder, say."""
-    text = """
-    graph(%x : Float(2), %past_0 : Float(2), %past_1 : Float(2)):
-      %present_0 : Float(2) = onnx::Identity(%past_0)
-      %present_1 : Float(2) = onnx::Add(%past_1, %x)
-      return (%present_0, %present_1)
-    """
+    text = typed_ir(
+        "x, past_0, past_1: Float(2)",
+        "present_0 = Identity(past_0); present_1 = Add(past_1, x)",
+        "present_0, present_1",
+    )
     session = irc.Session(compiled(text, passes))
     session.run({"x": f32(1, 2), "past_0": f32(3, 4)})
     for _ in range(2):
@@ -285,14 +279,9 @@ def test_a_state_that_a_step_leaves_as_it_is_is_not_copied_again(passes):
 
 
 def test_a_state_does_not_keep_alive_what_it_is_the_last_of():
-    text = """
-    graph(%x : Float(seq, 8), %past_0 : Float(1, 8)):
-      %from : Long(1) = prim::Constant[value=tensor([-1])]()
-      %to : Long(1) = prim::Constant[value=tensor([1000000])]()
-      %all : Float(seq, 8) = onnx::Add(%x, %past_0)
-      %present_0 : Float(1, 8) = onnx::Slice(%all, %from, %to)
-      return (%present_0)
-    """
+    text = typed_ir(
+        "x: Float(seq, 8); past_0: Float(1, 8)", "present_0 = Slice(Add(x, past_0), [-1], [1000000])", "present_0"
+    )
     session = irc.Session(compiled(text))
     for step in (1, 2):
         session.run({"x": np.ones((10000, 8), np.float32)}, outputs=[])

@@ -1,13 +1,12 @@
 """Sessions with models as exporters write them: merged encoder-decoders, caches that pass through a step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32
 
 MERGED = """
@@ -90,12 +89,11 @@ def test_a_model_may_empty_its_caches(passes):
 
 
 def test_errors_say_that_the_last_step_left_what_does_not_fit():
-    text = """
-    graph(%x : Float(s), %past_0 : Float(p), %past_1 : Float(p)):
-      %present_0 : Float(*) = onnx::Concat[axis=0](%past_0, %x)
-      %present_1 : Float(*) = onnx::Identity(%x)
-      return (%present_0, %present_1)
-    """
+    text = ir(
+        "x: Float(s); past_0, past_1: Float(p)",
+        "present_0: 'Float(*)' = Concat(past_0, x, axis=0); present_1: 'Float(*)' = Identity(x)",
+        "present_0, present_1",
+    )
     session = irc.Session(compiled(text))
     session.run({"x": f32(1)})
     session.run({"x": f32(1)})
@@ -143,12 +141,7 @@ def test_zeros_that_a_first_step_passes_on_can_be_written_by_nobody():
 
 
 def test_what_a_step_writes_to_is_a_copy():
-    text = """
-    graph(%x : Float(2), %past_0 : Float(2)):
-      %one : int = prim::Constant[value=1]()
-      %y : Float(2) = aten::add_(%past_0, %x, %one)
-      return (%y)
-    """
+    text = typed_ir("x, past_0: Float(2)", "y = aten.add_(past_0, x, 1)", "y")
     session = irc.Session(compiled(text), {"past_0": "y"})
     outs = [session.run({"x": f32(1, 2)})["y"] for _ in range(3)]
     np.testing.assert_array_equal(outs, [f32(1, 2), f32(2, 4), f32(3, 6)])

@@ -1,7 +1,5 @@
 """Sessions whose caches have a fixed size: a step writes its elements into them, unless somebody else shows them."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from copy import copy
@@ -19,33 +17,27 @@ from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
 from irc.runtime.model import CompiledModel
 from tests.effort import examples
+from tests.graphs import typed_ir
 from tests.runtime.helpers import interrupted
 
 SIZE, WIDTH = 6, 1024  # larger than what is copied rather than lent
 
 SCATTERS = {
-    "TensorScatter": """
-graph(%x : Float(1, n, 1024), %at : Long(1), %past_0 : Float(1, 6, 1024)):
-  %present_0 : Float(1, 6, 1024) = onnx::TensorScatter[axis=1](%past_0, %x, %at)
-  %axes : Long(1) = prim::Constant[value=tensor([1])]()
-  %y : Float(1, 1, 1024) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
-    "ScatterND": """
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
-  %present_0 : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
-    "twice": """
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
-  %first : Float(6, 1024) = onnx::ScatterND[reduction="add"](%past_0, %at, %x)
-  %present_0 : Float(6, 1024) = onnx::ScatterND(%first, %at, %x)
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
+    "TensorScatter": typed_ir(
+        "x: Float(1, n, 1024); at: Long(1); past_0: Float(1, 6, 1024)",
+        "present_0 = TensorScatter(past_0, x, at, axis=1); y = ReduceSum(present_0, [1])",
+        "y, present_0",
+    ),
+    "ScatterND": typed_ir(
+        "x: Float(n, 1024); at: Long(n, 1); past_0: Float(6, 1024)",
+        "present_0 = ScatterND(past_0, at, x); y = ReduceSum(present_0, [0])",
+        "y, present_0",
+    ),
+    "twice": typed_ir(
+        "x: Float(n, 1024); at: Long(n, 1); past_0: Float(6, 1024)",
+        "present_0 = ScatterND(ScatterND(past_0, at, x, reduction='add'), at, x); y = ReduceSum(present_0, [0])",
+        "y, present_0",
+    ),
     "branches": """
 graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
   %rows : Long(1) = onnx::Shape[end=1](%x)
@@ -62,26 +54,18 @@ graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
   %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
   return (%y, %present_0)
 """,
-    "transposed": """
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(1024, 6)):
-  %rows : Float(6, 1024) = onnx::Transpose[perm=[1, 0]](%past_0)
-  %all : Float(6, 1024) = onnx::ScatterND(%rows, %at, %x)
-  %present_0 : Float(1024, 6) = onnx::Transpose[perm=[1, 0]](%all)
-  %axes : Long(1) = prim::Constant[value=tensor([1])]()
-  %y : Float(1024, 1) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
-    "reshaped": """
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(2, 3, 1024)):
-  %flat : Long(2) = prim::Constant[value=tensor([6, 1024])]()
-  %cube : Long(3) = prim::Constant[value=tensor([2, 3, 1024])]()
-  %rows : Float(6, 1024) = onnx::Reshape(%past_0, %flat)
-  %all : Float(6, 1024) = onnx::ScatterND(%rows, %at, %x)
-  %present_0 : Float(2, 3, 1024) = onnx::Reshape(%all, %cube)
-  %axes : Long(1) = prim::Constant[value=tensor([1])]()
-  %y : Float(2, 1, 1024) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
+    "transposed": typed_ir(
+        "x: Float(n, 1024); at: Long(n, 1); past_0: Float(1024, 6)",
+        "rows = Transpose(past_0, perm=[1, 0]); all = ScatterND(rows, at, x); "
+        "present_0 = Transpose(all, perm=[1, 0]); y = ReduceSum(present_0, [1])",
+        "y, present_0",
+    ),
+    "reshaped": typed_ir(
+        "x: Float(n, 1024); at: Long(n, 1); past_0: Float(2, 3, 1024)",
+        "rows = Reshape(past_0, [6, 1024]); all = ScatterND(rows, at, x); "
+        "present_0 = Reshape(all, [2, 3, 1024]); y = ReduceSum(present_0, [1])",
+        "y, present_0",
+    ),
     "loop": """
 graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
   %trips : Long() = prim::Constant[value=tensor([2])]()
@@ -461,14 +445,13 @@ def test_any_sequence_of_steps_gives_what_copies_give(kind, actions):
 def test_one_analysis_serves_a_model_its_runs_and_its_sessions_and_is_not_kept(spy):
     freeze = spy(AliasDbBuilder, "freeze")
     model = CompiledModel(
-        parse_graph("""
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024), %z : Float(2)):
-  %present_0 : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
-  %y : Float(2) = onnx::Relu_(%z)
-  %e : Float(2) = onnx::Exp(%y)
-  %m : Float(4) = onnx::Concat[axis=0](%e, %e)
-  return (%m, %present_0)
-""")
+        parse_graph(
+            typed_ir(
+                "x: Float(n, 1024); at: Long(n, 1); past_0: Float(6, 1024); z: Float(2)",
+                "present_0 = ScatterND(past_0, at, x); e = Exp(Relu_(z)); m = Concat(e, e, axis=0)",
+                "m, present_0",
+            )
+        )
     )
     feeds = {"x": np.ones((1, WIDTH), np.float32), "at": np.zeros((1, 1), np.int64), "z": np.ones(2, np.float32)}
     for _ in range(3):

@@ -1,7 +1,5 @@
 """Sessions that go back: what is used again, what is copied, and that nothing that anybody has changes."""
 
-from __future__ import annotations
-
 import gc
 
 import ml_dtypes
@@ -14,17 +12,14 @@ import irc
 from irc.errors import Error
 from irc.ir import parse_graph
 from tests.effort import examples
+from tests.graphs import typed_ir
 
-CACHE = """
-graph(%x : Float(1, s, 2), %past_0 : Float(1, p, 2), %past_1 : Float(1, 2), %past_2 : Float(q, 2)):
-  %present_0 : Float(1, *, 2) = onnx::Concat[axis=-2](%past_0, %x)
-  %flat : Long(2) = prim::Constant[value=tensor([-1, 2])]()
-  %rows : Float(*, 2) = onnx::Reshape(%x, %flat)
-  %present_2 : Float(*, 2) = onnx::Concat[axis=0](%past_2, %rows)
-  %sum : Float(1, 2) = onnx::ReduceSum[axes=[1], keepdims=0, since_version=11](%x)
-  %y : Float(1, 2) = onnx::Add(%past_1, %sum)
-  return (%y, %present_0, %present_2)
-"""
+CACHE = typed_ir(
+    "x: Float(1, s, 2); past_0: Float(1, p, 2); past_1: Float(1, 2); past_2: Float(q, 2)",
+    "present_0 = Concat(past_0, x, axis=-2); present_2 = Concat(past_2, Reshape(x, [-1, 2]), axis=0); "
+    "y = Add(past_1, ReduceSum(x, axes=[1], keepdims=0, since_version=11))",
+    "y, present_0, present_2",
+)
 
 PAIRS = {"past_0": "present_0", "past_1": "y", "past_2": "present_2"}
 
@@ -157,11 +152,7 @@ def test_a_fork_of_a_session_that_went_back_goes_its_own_way():
 
 
 def test_elements_that_the_array_interface_does_not_know():
-    text = """
-    graph(%x : BFloat16(s), %past_0 : BFloat16(p)):
-      %present_0 : BFloat16(*) = onnx::Concat[axis=0](%past_0, %x)
-      return (%present_0)
-    """
+    text = typed_ir("x: BFloat16(s); past_0: BFloat16(p)", "present_0 = Concat(past_0, x, axis=0)", "present_0")
     session = irc.Session(irc.compile(parse_graph(text)), capacity=9)
     for n in range(3):
         session.run({"x": np.full(1, n, ml_dtypes.bfloat16)}, outputs=[])

@@ -1,7 +1,5 @@
 """Keys and values that heads share, as exporters repeat them: no copy of a cache is made, and results are the same."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

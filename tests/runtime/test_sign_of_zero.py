@@ -1,7 +1,5 @@
 """Zeros keep their signs through bounds, as comparisons define them: ``x < bound ? bound : x``. NumPy gives either."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """What a model keeps from run to run: as the last whole run left it, at little cost."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Steps that call kernels: what they read and write, and what they leave of operands that nothing needs any more."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

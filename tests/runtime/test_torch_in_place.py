@@ -1,7 +1,5 @@
 """Results of TorchScript's pointwise operators are written over dead operands, and nobody can tell."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
@@ -16,6 +14,7 @@ from irc.runtime import steps
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.plan import lower
 from tests.effort import Tune
+from tests.graphs import typed_ir
 from tests.kernels.test_shortcuts import DTYPES, as_taken, elements, kernel_of, operand_counts
 from tests.operators import TORCH_POINTWISE
 from tests.runtime.helpers import run_plan
@@ -77,15 +76,9 @@ def test_operators_write_over_what_fits_and_only_that(name: str) -> None:
     assert over or name not in SOME
 
 
-CHAIN = """
-graph(%x : Tensor, %k : float):
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::mul(%x, %k)
-  %b : Tensor = aten::tanh(%a)
-  %c : Tensor = aten::add(%b, %b, %one)
-  %d : Tensor = aten::mul(%c, %x)
-  return (%d)
-"""
+CHAIN = typed_ir(
+    "x: Tensor; k: float", "a = aten.mul(x, k); b = aten.tanh(a); c = aten.add(b, b, 1); d = aten.mul(c, x)", "d"
+)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The way of a run from the caller to the plan and back: short, and as careful in later runs as in the first."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from typing import Any
@@ -16,17 +14,12 @@ from irc.ir.graph import gc_paused
 from irc.runtime.bounds import CURRENT, float_errors, in_own_scope, in_turn
 from irc.runtime.kernels.support import scratch
 from irc.runtime.model import MAX_SIGNATURES, CompiledModel
+from tests.graphs import typed_ir
 from tests.runtime.helpers import f32, graph_of, model_of
 
 RELU = "graph(%x : Float(8)):\n  %y : Float(8) = onnx::Relu(%x)\n  return (%y)\n"
 
-PAIR = """
-graph(%a : Float(n, 2), %b : Float(n, 2)):
-  %sum : Float(n, 2) = onnx::Add(%a, %b)
-  %first : Float(n, 2) = onnx::Identity(%a)
-  %twice : Float(n, 2) = onnx::Identity(%sum)
-  return (%sum, %first, %twice)
-"""
+PAIR = typed_ir("a, b: Float(n, 2)", "sum = Add(a, b); first = Identity(a); twice = Identity(sum)", "sum, first, twice")
 
 WAY = {"model.py", "boundary.py", "bounds.py", "arguments.py", "objects.py"}
 

@@ -1,7 +1,5 @@
 """Sharing work among threads."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
