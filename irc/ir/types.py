@@ -505,13 +505,6 @@ def may_be_equal(a: TensorType, b: TensorType) -> bool:
     return len(a.shape) == len(b.shape) and all(m == n for m, n in pairs if isinstance(m, int) and isinstance(n, int))
 
 
-def has_shape(sizes: tuple[int, ...], shape: Shape | None) -> bool:
-    """Whether a tensor of these sizes is of ``shape``: a dimension without a number may have any size."""
-    if shape is None:
-        return True
-    return len(sizes) == len(shape) and all(n == d for n, d in zip(sizes, shape) if isinstance(d, int))
-
-
 def join(a: Type, b: Type) -> Type | None:
     """The most exact type covering ``a`` and ``b``; None if they differ in kind (a tensor and a list)."""
     if a == b:

@@ -12,6 +12,7 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import is_
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.objects import EnumMember, with_members
 from irc.ir.tensor import python_strings
 from irc.ir.types import DType, Shape, TensorType, TupleType, Type
-from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence
+from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence, is_tuple
 
 Sizes = dict[str, tuple[int, str]]
 """The sizes of named dimensions, and the input that each was first seen in."""
@@ -77,35 +78,61 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
         check_shape(value.shape, argument.type, where, sizes)
         return value
     try:
-        return _accept(value, argument.type, where, sizes)
+        return as_type(value, argument.type, where, sizes)
     except MemoryError as error:  # to convert it takes a copy
         raise Error("IRC403", f"out of memory: {error}", where) from None
 
 
-def _accept(value: Any, type: Type, where: str, sizes: Sizes | None) -> Any:
+def as_type(value: Any, type: Type, where: str, sizes: Sizes | None = None, is_strict: bool = False) -> Any:
+    """``value`` as a ``type``: arrays of its element type, NumPy's scalars as numbers, members of enumerations.
+
+    Args:
+        value: what a caller, or a kernel of another package, gives.
+        type: its declared type; classes, unions and Any take everything.
+        where: how messages name it.
+        sizes: as of `accept`; None: names fit any size.
+        is_strict: whether tensors must be arrays or NumPy's scalars, and tuples tuples. Lists and dicts in which
+            nothing is converted then stay the same objects, as others may hold them too.
+
+    Raises:
+        Error: IRC412 to IRC415, as `accept`.
+    """
+
+    def inside(value: Any, type: Type, what: str, sizes: Sizes | None = None) -> Any:
+        return as_type(value, type, f"{where}, {what}" if where else what, sizes, is_strict)
+
     if isinstance(type, TensorType):
+        if is_strict and not isinstance(value, np.ndarray | np.generic):
+            raise _wrong_type("a tensor", value, where)
         array = _array(value, type, where)
         check_shape(array.shape, type, where, sizes)
         return array
     if isinstance(type, types.OptionalType):
-        return None if value is None else _accept(value, type.elem, where, sizes)
+        return None if value is None else as_type(value, type.elem, where, sizes, is_strict)
     if isinstance(type, types.ListType):
         if not is_sequence(value):
             raise _wrong_type("a list", value, where)
         # Elements may differ in shape, so a name stands for another size in each.
-        return [_accept(v, type.elem, f"{where}, element {i}", None) for i, v in enumerate(value)]
+        items = [inside(v, type.elem, f"element {i}") for i, v in enumerate(value)]
+        return value if is_strict and all(map(is_, items, value)) else items
     if isinstance(type, types.TupleType):
-        if not is_sequence(value) or len(value) != len(type.elems):
+        is_one = is_tuple(value) or (not is_strict and is_sequence(value))
+        if not is_one or len(value) != len(type.elems):
             raise _wrong_type(f"a tuple of {len(type.elems)}", value, where)
-        return tuple(_accept(v, t, f"{where}, element {i}", sizes) for i, (v, t) in enumerate(zip(value, type.elems)))
+        return tuple([inside(v, t, f"element {i}", sizes) for i, (v, t) in enumerate(zip(value, type.elems))])
     if isinstance(type, types.DictType):
         if not is_mapping(value):
             raise _wrong_type("a dict", value, where)
-        return {k: _accept(v, type.value, f"{where}, entry {k!r}", None) for k, v in value.items()}
+        keys = [inside(k, type.key, f"key {k!r}") for k in value]
+        held = [inside(v, type.value, f"entry {k!r}") for k, v in value.items()]
+        is_same = is_strict and all(map(is_, (*keys, *held), (*value, *value.values())))
+        return value if is_same else dict(zip(keys, held))
     if isinstance(type, types.EnumType):
         return _member(value, type, where)
+    is_scalar, scalar = isinstance(value, np.generic), value
+    if is_scalar and scalar.dtype.kind in "biufcU":
+        value = scalar.item()
     python = _PYTHON.get(type)
-    value = _unboxed(value)
     if python is not None and (not isinstance(value, python) or (isinstance(value, bool) and type != types.BOOL)):
         raise _wrong_type(f"a Python {type}", value, where)
     return value
@@ -129,12 +156,6 @@ _PYTHON: dict[Type, type | tuple[type, ...]] = {
     types.SCALAR: (int, float, complex),
     types.NONE: type(None),
 }
-
-
-def _unboxed(value: Any) -> Any:
-    """A NumPy scalar as Python's number or string."""
-    is_scalar, scalar = isinstance(value, np.generic), value
-    return scalar.item() if is_scalar and scalar.dtype.kind in "biufcU" else scalar
 
 
 def _wrong_type(expected: str, value: Any, where: str) -> Error:

@@ -11,19 +11,16 @@ What kernels of other packages return is checked in each call, so that a mistake
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
-from typing import TYPE_CHECKING, Any, TypeGuard
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from irc.errors import Error, misfit
-from irc.ir.types import DictType, DType, ListType, OptionalType, TensorType, TupleType, Type, has_shape
+from irc.ir.types import DType, TensorType, Type
 from irc.ops.onnx_signatures import check_form, onnx_name
 from irc.ops.onnx_signatures import misfit as type_misfit
 from irc.ops.plugins import name_of
 from irc.ops.signatures import resolve, schemas, takes
-from irc.runtime.arguments import typed_array
-from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence, is_tuple
+from irc.runtime.arguments import as_type
+from irc.runtime.values import describe, is_array, is_mapping, is_sequence, is_tuple
 from irc.support.formatting import count
 
 if TYPE_CHECKING:
@@ -107,10 +104,10 @@ def checked(kernel: Kernel, node: Node, binder: Binder, takes_out: bool = False)
 
     def one(value: Any, type: Type) -> Any:
         try:
-            return _as(value, type)
-        except _OtherTypeError as error:
-            message = f"its kernel, by {name}, returns {describe(value)} where {type} is promised{error}"
-            raise Error("IRC401", message) from None
+            return as_type(value, type, "", is_strict=True)
+        except Error as error:
+            what = f"its kernel, by {name}, returns {describe(value)} where {type} is promised"
+            raise Error("IRC401", ": ".join(filter(None, (what, error.where, error.message)))) from None
 
     def run_one(*inputs: Any) -> Any:
         return one(kernel(*inputs), types[0])
@@ -155,47 +152,3 @@ def _called(kernel: Kernel, node: Node, what: str, schema: Schema | None) -> Ker
         return kernel(*inputs, *left_out, **given)
 
     return run
-
-
-class _OtherTypeError(Exception):
-    """A value is not of the expected type; the message ends a sentence with the reason."""
-
-
-def _as(value: Any, type: Type) -> Any:
-    """``value`` as a ``type``, NumPy scalars converted; named sizes and nested non-tensors unchecked.
-
-    Lists and dicts in which nothing is converted stay the same objects, as others may hold them too.
-    """
-    if isinstance(type, OptionalType):
-        return None if value is None else _as(value, type.elem)
-    if _is_scalar(value):
-        value = np.asarray(value) if isinstance(type, TensorType) else value.item()
-    match type:
-        case ListType() if is_sequence(value):
-            items = [_as(v, type.elem) for v in value]
-            return value if all(map(is_, items, value)) else items
-        case TupleType() if is_tuple(value) and len(value) == len(type.elems):
-            return tuple(map(_as, value, type.elems))
-        case DictType() if is_mapping(value):
-            entries = {_as(k, type.key): _as(v, type.value) for k, v in value.items()}
-            return value if all(map(is_, (*entries, *entries.values()), (*value, *value.values()))) else entries
-        case TensorType() if is_array(value):
-            return _tensor(value, type)
-        case ListType() | TupleType() | DictType() | TensorType():
-            raise _OtherTypeError
-        case _:
-            return value
-
-
-def _tensor(value: Array, type: TensorType) -> Array:
-    try:
-        array = typed_array(value, type, "")
-    except Error as error:
-        raise _OtherTypeError(f": {error.message}") from None
-    if not has_shape(array.shape, type.shape):
-        raise _OtherTypeError
-    return array
-
-
-def _is_scalar(value: Any) -> TypeGuard[np.generic[Any]]:
-    return isinstance(value, np.generic)
