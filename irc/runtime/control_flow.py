@@ -12,6 +12,7 @@ lengths (https://onnx.ai/onnx/operators/onnx__Scan.html).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -163,13 +164,8 @@ def lower_onnx_loop(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> 
     params = (param for block in node.blocks for param in block.params)
     trip_rank, condition_rank, *_ = (*(param.type.rank or 0 for param in params), 0, 0)
 
-    def number(i: int) -> Any:
-        return np.array(i, np.int64, ndmin=trip_rank)
-
-    def condition(i: int) -> Any:
-        return np.array(True, ndmin=condition_rank)
-
-    return _lower_loop(lowering, node, ins, outs, [number, condition])
+    number = partial(np.array, dtype=np.int64, ndmin=trip_rank)
+    return _lower_loop(lowering, node, ins, outs, [number, lambda i: np.array(True, ndmin=condition_rank)])
 
 
 def _lower_loop(

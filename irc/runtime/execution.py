@@ -196,8 +196,8 @@ class Code:
 
 
 def put(frame: Frame, slots: Slots, values: Iterable[Any], dead: Slots = ()) -> None:
-    """Put ``values`` into ``slots``, then empty ``dead``."""
-    for s, value in zip(slots, values):
+    """Put ``values``, as many as there are ``slots``, into these, then empty ``dead``."""
+    for s, value in zip(slots, values, strict=True):
         frame[s] = value
     for s in dead:
         frame[s] = None

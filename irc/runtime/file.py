@@ -76,8 +76,11 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
     spare_sources(model.module.sources, [where])
     verify_given(model.graph, operators=find_spec("onnx") is not None)  # schemas need it
     module = module_of(model.graph)
-    _name_large_constants(module)
-    used = _named_tensors(module)
+    nodes = list(with_subgraphs(*module.graphs.values()))
+    for node in nodes:  # large unnamed tensors become weights, so that their bytes are stored instead of their text
+        for key, value in node.attributes.items():
+            node.attributes[key] = map_tensors(value, partial(module.weights.hold, key))
+    used = {tensor.name: tensor for node in nodes for tensor in tensors_of(node) if tensor.name}
     packer = Packer(used)
     objects = {name: packer.pack(value) for name, value in {**module.objects, **changed}.items()}
     tensors = {name: default for name, default in module.defaults.items() if isinstance(default, Tensor)}
@@ -140,22 +143,6 @@ def is_saved(path: str | os.PathLike[str]) -> bool:
             with open(path, "rb") as file:
                 return file.read(len(MAGIC)) == MAGIC
     return False
-
-
-# -- writing -------------------------------------------------------------------
-
-
-def _name_large_constants(module: Module) -> None:
-    """Make large unnamed tensors weights, so that their bytes are stored instead of their text."""
-    for node in with_subgraphs(*module.graphs.values()):
-        for key, value in node.attributes.items():
-            node.attributes[key] = map_tensors(value, partial(module.weights.hold, key))
-
-
-def _named_tensors(module: Module) -> dict[str, Tensor]:
-    """The weights that some node uses; weights that passes have left unused are not stored."""
-    nodes = with_subgraphs(*module.graphs.values())
-    return {tensor.name: tensor for node in nodes for tensor in tensors_of(node) if tensor.name}
 
 
 # -- reading -------------------------------------------------------------------

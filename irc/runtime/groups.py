@@ -162,15 +162,9 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
                     np.copyto(place, frame[s])
                     frame[s] = place
             return
-        if out is None:
-            for s, result in zip(outs, made):
-                frame[s] = result
-        else:
-            frame[out] = made
         run.in_place += placed
         run.kernels += 1
         run.compiled += 1
-        for s in dead:
-            frame[s] = None
+        put(frame, outs, made if out is None else (made,), dead)
 
     return step

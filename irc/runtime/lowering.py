@@ -93,15 +93,13 @@ class Bound:
                     if self.backend is not None and binder_of_others(node) is None:
                         kernel = self.backend.bind(node, kernel)
                 self._kernels[node] = with_types(node, kernel) if self.typed else kernel
-            except Error as error:
-                raise Error(error.code, error.message, error.where or label(node)) from error
             except Exception as error:  # an attribute of a type or value that the kernel did not expect
                 if interrupts(error, node):
                     raise
                 binder = binder_of_others(node)
-                malformed = fault_of_form(node) if binder is None else None
-                if malformed is not None:
-                    raise Error(malformed.code, malformed.message, label(node)) from error
+                known = error if isinstance(error, Error) else fault_of_form(node) if binder is None else None
+                if known is not None:
+                    raise Error(known.code, known.message, known.where or label(node)) from error
                 what = nonsense(error) if binder is None else fault_of(error, binder)
                 raise Error("IRC324", f"its attributes make no sense: {what}", label(node)) from error
         return self._kernels[node]

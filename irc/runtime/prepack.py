@@ -171,21 +171,15 @@ def lasting_nodes(db: AliasDb) -> list[Node]:
     found: list[Node] = []
     same: set[Value] = set()
     for node in db.graph.walk():
+        is_view = node.kind in _LAID_OUT
         if node.kind == CONSTANT:
             same.update(node.outputs)
-        elif not same.issuperset(node.inputs):
-            continue
-        elif node.kind in _LAID_OUT:
-            same.update(node.outputs)
-            if (
-                not node.inputs[0].made_by(CONSTANT)
-                and not db.has_writers(node.outputs)
-                and not db.escapes(node.outputs)
-            ):
-                found.append(node)  # so that what is made of it may be kept, too
-        elif _is_computed(node) and not db.has_writers(node.outputs) and not db.escapes(node.outputs):
-            same.update(node.outputs)
-            found.append(node)
+        elif same.issuperset(node.inputs) and (is_view or _is_computed(node)):
+            may_stay = not db.has_writers(node.outputs) and not db.escapes(node.outputs)
+            if is_view or may_stay:
+                same.update(node.outputs)
+            if may_stay and not (is_view and node.inputs[0].made_by(CONSTANT)):
+                found.append(node)  # views, too, so that what is made of them may be kept
     return found
 
 

@@ -45,10 +45,7 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
 
         def several(frame: Frame) -> None:
             results = kernel(*operands(frame))
-            for s, value in zip(outs, results, strict=True) if outs else ():
-                frame[s] = value
-            for s in dead:
-                frame[s] = None
+            put(frame, outs, results if outs else (), dead)
 
         return several
 
@@ -80,8 +77,7 @@ def placed_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots, directly: 
 
         def several(frame: Frame) -> None:
             kernel(*operands(frame), outs=results(frame))
-            for s in dead:
-                frame[s] = None
+            put(frame, (), (), dead)
 
         return several
 
