@@ -34,9 +34,8 @@ from irc.native.tables import CompiledLoop, LoopMoves, loop_of
 from irc.runtime.array_memory import ArrayType, aligned_bytes
 from irc.runtime.control_flow import FIRST_ROWS, Iterate, Stack
 from irc.runtime.execution import Code, Frame, Run, Step, put
-from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels.support import axis_in
-from irc.runtime.lowering import Bound, Lowering
+from irc.runtime.lowering import Bound, Lowering, subgraph_of
 from irc.runtime.memory_plan import FormRecorder, Planner, form_of, own_groups, were_steps
 from irc.runtime.plan import SPECIAL, Plan
 from irc.runtime.planned_steps import FastSteps, frame_over

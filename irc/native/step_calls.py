@@ -31,12 +31,12 @@ from irc.ops.pointwise import overwritable
 from irc.runtime.array_memory import aligned, c_strides
 from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsupported
 from irc.runtime.execution import Frame, Slots, fail
-from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels.attention import broadcasts_into, form_of, has_few_rows
 from irc.runtime.kernels.convolution import convolve, repeats_one_filter
 from irc.runtime.kernels.matmul import product_shape
 from irc.runtime.kernels.support import axis_in, is_constant
 from irc.runtime.kernels.windows import outputs, resolver
+from irc.runtime.lowering import subgraph_of
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 The first run with a key records shapes and element types (`irc.runtime.memory_plan.FormRecorder`); the second makes the
 memory plan from them. A run in planned memory starts with arrays in the slots of its results, and the steps write into
-these (`irc.runtime.steps.placed_step`); a backend may compile consecutive steps to one. Finished runs give their arena
-back for any later run, so there are as many arenas as runs were ever active at once. No output lies in an arena.
+these (`irc.runtime.execution.placed_step`); a backend may compile consecutive steps to one. Finished runs give their
+arena back for any later run, so there are as many arenas as runs were ever active at once. No output lies in an arena.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def accept(value: Any, argument: Argument, sizes: Sizes) -> Any:
 
 
 def as_type(value: Any, type: Type, where: str, sizes: Sizes | None = None, is_strict: bool = False) -> Any:
-    """``value`` as a ``type``: arrays of its element type, NumPy's scalars as numbers, members of enumerations.
+    """``value`` as a ``type``: tensors as arrays, NumPy's scalars as numbers, enumerations as members.
 
     Args:
         value: what a caller, or a kernel of another package, gives.

@@ -17,12 +17,10 @@ from irc.runtime.backends import Backend
 from irc.runtime.binding import functional, may_stay_out, reachable_nodes, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control_flow import Iterate, lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan
-from irc.runtime.execution import Code, Frame, Instruction, Run, Step, execute
-from irc.runtime.groups import Members
+from irc.runtime.execution import Code, Frame, Instruction, Run, Step, execute, kernel_step
 from irc.runtime.growable import lower_append
 from irc.runtime.kernels import means
-from irc.runtime.lowering import Bound, Lowering, Special, runtime_constant
-from irc.runtime.steps import kernel_step
+from irc.runtime.lowering import Bound, Lowering, Members, Special, runtime_constant
 from irc.runtime.storage import Storage, Writes
 from irc.runtime.values import asks_for_types
 

@@ -23,11 +23,10 @@ from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.array_memory import ArrayType
 from irc.runtime.backends import PlannedOperand, PlannedStep
-from irc.runtime.execution import Code, Frame, Instruction, Step, execute, put
+from irc.runtime.execution import Code, Frame, Instruction, Step, drop_step, execute, kernel_step, placed_step, put
 from irc.runtime.kernels.registry import takes_outs
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner
 from irc.runtime.plan import Plan
-from irc.runtime.steps import drop_step, kernel_step, placed_step
 from irc.runtime.values import is_array
 
 

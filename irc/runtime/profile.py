@@ -27,7 +27,7 @@ from irc.ir.types import TensorType
 from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Frame, Observer, Slots, label
-from irc.runtime.live_memory import ArrayBytes
+from irc.runtime.limits import ArrayBytes
 from irc.runtime.memory_plan import MemoryPlan
 from irc.runtime.values import describe, is_array
 from irc.support.files import replacing

@@ -31,9 +31,9 @@ from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
 from irc.passes.remove_mutation.views import functional_form
 from irc.passes.shapes.infer import inferred_by
-from irc.runtime.groups import subgraph_of
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import binders, place_of, registered
+from irc.runtime.lowering import subgraph_of
 from irc.runtime.plan import SPECIAL
 from irc.tools.operator_memory import OnMemory, on_memory
 

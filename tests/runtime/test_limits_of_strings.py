@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import irc
-from irc.runtime.limits import LimitGuard, Limits
-from irc.runtime.live_memory import ObjectBytes
+from irc.runtime.limits import LimitGuard, Limits, ObjectBytes
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused
 

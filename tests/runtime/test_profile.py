@@ -15,7 +15,7 @@ from irc.ir import Node
 from irc.ops import register
 from irc.runtime.execution import Frame, Observer, Run, Slots
 from irc.runtime.kernels.registry import kernel
-from irc.runtime.live_memory import ArrayBytes
+from irc.runtime.limits import ArrayBytes
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.profile import Event, NodeProfile, Profile, Profiler, trace_events

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irc.runtime.steps import kernel_step, placed_step
+from irc.runtime.execution import kernel_step, placed_step
 
 
 def add(*operands: Any, out: Any = None) -> Any:

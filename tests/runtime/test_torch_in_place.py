@@ -10,7 +10,7 @@ from irc.ir import Graph, parse_graph
 from irc.ops import record
 from irc.ops.signatures import resolve
 from irc.passes import PassManager
-from irc.runtime import steps
+from irc.runtime import execution
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.plan import lower
 from tests.effort import Tune
@@ -27,7 +27,7 @@ SOME = {"add", "sub", "mul", "div", "relu", "silu", "tanh", "sigmoid", "exp", "n
 @pytest.fixture(autouse=True)
 def small_arrays(tune: Tune) -> None:
     """Even the smallest array is worth it."""
-    tune("irc.runtime.steps.MIN_ELEMENTS", 0)
+    tune("irc.runtime.execution.MIN_ELEMENTS", 0)
 
 
 def of_copies(name: str, count: int) -> Graph:
@@ -102,7 +102,7 @@ def test_what_a_chain_makes_is_written_over(x: np.ndarray, in_place: int) -> Non
 
 
 @pytest.mark.covering(2)
-@pytest.mark.parametrize("size", [3, steps.MIN_ELEMENTS])
+@pytest.mark.parametrize("size", [3, execution.MIN_ELEMENTS])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.complex64])
 @pytest.mark.parametrize("factor", [1, 2, -3])
 @pytest.mark.parametrize("passes", ["", "in-place"])
@@ -137,8 +137,8 @@ def test_what_lies_as_new_arrays_do() -> None:
     assert not lies_as_new(x[:, ::2]) and not lies_as_new(np.asfortranarray(np.ones((2, 3))))
 
 
-@pytest.mark.parametrize("size", [steps.MIN_ELEMENTS - 1, steps.MIN_ELEMENTS])
+@pytest.mark.parametrize("size", [execution.MIN_ELEMENTS - 1, execution.MIN_ELEMENTS])
 def test_small_arrays_are_not_worth_a_look(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     _, counters = run_plan(lower(parse_graph(CHAIN)), np.ones(size, np.float32), 0.5)
-    assert counters.in_place == (3 if size == steps.MIN_ELEMENTS else 0)
+    assert counters.in_place == (3 if size == execution.MIN_ELEMENTS else 0)
