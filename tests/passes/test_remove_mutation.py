@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -31,21 +34,24 @@ def program(body: str) -> str:
     return HEAD + "".join(f"  {line}\n" for line in body.strip("\n").splitlines())
 
 
-def removed(body: str) -> Graph:
-    """The program without its writes; it computes what it did, whatever branches and trip counts."""
-    before = parse_graph(program(body))
-    graph = before.copy()
+def without_writes(text: str, *feeds: tuple[Any, ...]) -> Graph:
+    """The graph in ``text`` without its writes; of each of the ``feeds`` it computes what it did."""
+    before, graph = parse_graph(text), parse_graph(text)
     run_passes(graph, "remove-mutation")
     assert not [kind for kind in kinds(graph) if kind.endswith("_")], str(graph)
-    for iterations in (0, 1, 3):
-        for choice in (False, True):
-            assert_same_results(before, graph, X, Y, iterations, choice)
+    for feed in feeds:
+        assert_same_results(before, graph, *feed)
     return graph
 
 
+def removed(body: str) -> Graph:
+    """The program without its writes; it computes what it did, whatever branches and trip counts."""
+    return without_writes(program(body), *product([X], [Y], (0, 1, 3), (False, True)))
+
+
 def stays(body: str, why: str) -> None:
-    """The write stays, because of ``why``."""
-    graph = parse_graph(program(body))
+    """The writes in a program, or a whole graph, stay, because of ``why``."""
+    graph = parse_graph(body if body.startswith("graph(") else program(body))
     before = str(graph)
     report = run_passes(graph, "remove-mutation")
     assert str(graph) == before
@@ -203,18 +209,16 @@ def test_programs_without_writes_compute_the_same(body):
 
 def test_the_element_type_of_the_target_stays():
     """``copy_`` converts what it writes, arithmetic as far as that keeps the kind."""
-    before = parse_graph("""
+    text = """
 graph(%i : Long(2), %f : Float(2)):
   %a : Tensor = aten::clone(%i)
   %w : Tensor = aten::copy_(%a, %f)
   %b : Tensor = aten::clone(%f)
   %u : Tensor = aten::add_(%b, %i)
   return (%a, %b)
-""")
-    graph = before.copy()
-    run_passes(graph, "remove-mutation")
+"""
+    graph = without_writes(text, (np.array([1, 2]), np.array([2.7, -3.2], np.float32)))
     assert kinds(graph)[:2] == ["clone", "copy"]
-    assert_same_results(before, graph, np.array([1, 2]), np.array([2.7, -3.2], np.float32))
 
 
 @pytest.mark.parametrize(
@@ -251,19 +255,19 @@ graph(%x : Tensor, %y : Tensor):
 
 
 def test_comparisons_convert_truth_values():
-    before = parse_graph("""
-graph(%x : Tensor, %y : Tensor):
+    text = """
+graph(%x : {type}, %y : Tensor):
   %zero : int = prim::Constant[value=0]()
-  %a : Tensor = aten::clone(%x)
-  %w : Tensor = aten::gt_(%a, %zero)
+  %a : {type} = aten::clone(%x)
+  %w : {type} = aten::gt_(%a, %zero)
   %v : Tensor = aten::select(%a, %zero, %zero)
   %u : Tensor = aten::le_(%v, %y)
-  return (%a, %v)
-""")
-    graph = before.copy()
-    run_passes(graph, "remove-mutation")
+  return (%a, %v, %w)
+"""
+    half = np.array(0.5, np.float32)
     for x in (np.array([-1, 2]), np.array([-1.5, 2], np.float32), np.array([False, True])):
-        assert_same_results(before, graph, x, np.array(0.5, np.float32))
+        without_writes(text.format(type="Tensor"), (x, half))
+    without_writes(text.format(type="Float(2)"), (np.float32([-1.5, 2]), half))
 
 
 def test_types_that_tell_spare_conversions():
@@ -312,7 +316,7 @@ return (%r)
 
 
 def test_onnx_loops_carry_too():
-    before = parse_graph("""
+    text = """
 graph(%x : Float(2, 3), %m : Long()):
   %a : Float(2, 3) = onnx::Softmax(%x)
   %none : NoneType = prim::Constant()
@@ -323,12 +327,9 @@ graph(%x : Float(2, 3), %m : Long()):
       -> (%c, %s)
   %z : Float(2, 3) = onnx::Relu_(%a)
   return (%z, %r)
-""")
-    graph = before.copy()
-    run_passes(graph, "remove-mutation")
+"""
+    graph = without_writes(text, *((X, np.array(iterations)) for iterations in (0, 1, 3)))
     assert "Exp" in kinds(graph) and "Relu" in kinds(graph)
-    for iterations in (0, 1, 3):
-        assert_same_results(before, graph, X, np.array(iterations))
 
 
 def test_undoes_in_place():
@@ -499,43 +500,23 @@ return (%a)
 %more : int[] = aten::append(%sizes, %one)
 %w : Tensor = aten::add_(%v, %one)
 return (%a)
-"""
 
-
-@pytest.mark.parametrize(("body", "why"), cases(STAYS))
-def test_writes_stay(body, why):
-    stays(body, why)
-
-
-def test_not_under_a_list_of_the_caller():
-    graph = parse_graph("""
+== a list of the caller | %l, which may share or hold its memory
 graph(%l : Tensor[], %x : Tensor):
   %b : Tensor = aten::relu(%x)
   %m : Tensor[] = aten::append(%l, %b)
   %w : Tensor = aten::neg_(%b)
   return (%w)
-""")
-    report = run_passes(graph, "remove-mutation")
-    assert kinds(graph) == ["relu", "append", "neg_"]
-    assert report.remarks
 
-
-def test_not_under_a_list_of_the_caller_that_is_all_it_gives():
-    graph = parse_graph("""
+== a list of the caller that is all it gives | %l, which may share or hold its memory
 graph(%l : Tensor[], %n : int[]):
   %none : NoneType = prim::Constant()
   %b : Tensor = aten::ones(%n, %none, %none, %none, %none)
   %m : Tensor[] = aten::append(%l, %b)
   %w : Tensor = aten::neg_(%b)
   return (%w)
-""")
-    report = run_passes(graph, "remove-mutation")
-    assert kinds(graph) == ["ones", "append", "neg_"]
-    assert any("%l, which may share or hold its memory" in note.reason for note in report.remarks)
 
-
-def test_not_inside_a_loop_that_stacks_results():
-    graph = parse_graph("""
+== inside a loop that stacks results | a loop that has scan outputs
 graph(%x : Float(2), %n : Long()):
   %go : Bool() = prim::Constant[value=tensor([True])]()
   %a : Float(2) = onnx::Neg(%x)
@@ -545,17 +526,8 @@ graph(%x : Float(2), %n : Long()):
       %u : Float(2) = onnx::Neg(%w)
       -> (%c, %u)
   return (%a, %s)
-""")
-    before = graph.copy()
-    report = run_passes(graph, "remove-mutation")
-    assert "Add_" in kinds(graph)
-    assert any("a loop that has scan outputs" in note.reason for note in report.remarks)
-    for iterations in (0, 1, 3):
-        assert_same_results(before, graph, np.float32([1, 2]), np.array(iterations))
 
-
-def test_not_where_in_place_would_write_over_the_other_operand():
-    graph = parse_graph("""
+== where in-place would write over the other operand | %c may share memory
 graph(%x : Float(2, 3), %q : bool):
   %a : Float(2, 3) = onnx::Softmax(%x)
   %b : Float(2, 3) = onnx::Relu(%x)
@@ -568,40 +540,8 @@ graph(%x : Float(2, 3), %q : bool):
   %w : Float(2, 3) = onnx::Add_(%c, %d)
   %z : Float(2, 3) = onnx::Neg(%c)
   return (%w, %z)
-""")
-    before = graph.copy()
-    report = run_passes(graph, "remove-mutation")
-    assert "Add_" in kinds(graph)
-    assert any("%c may share memory" in note.reason for note in report.remarks)
-    for choice in (False, True):
-        assert_same_results(before, graph, X, choice)
 
-
-def test_comparisons_of_known_types_convert_truth_values_too():
-    before = parse_graph("""
-graph(%x : Float(3)):
-  %one : int = prim::Constant[value=1]()
-  %a : Float(3) = aten::clone(%x)
-  %w : Float(3) = aten::gt_(%a, %one)
-  return (%a, %w)
-""")
-    graph = before.copy()
-    run_passes(graph, "remove-mutation")
-    assert "gt" in kinds(graph)
-    assert_same_results(before, graph, np.float32([0, 1, 2]))
-
-
-# -- what is not the graph's, or has no functional form ------------------------
-
-
-def test_not_what_unknown_code_writes():
-    graph = parse_graph(program("%u : Tensor = my::op(%a)\n%w : Tensor = aten::add_(%a, %one)\nreturn (%w)"))
-    PassManager("remove-mutation").run(graph)
-    assert "add_" in kinds(graph)
-
-
-def test_not_inside_a_scan():
-    graph = parse_graph("""
+== inside a scan | written inside onnx::Scan
 graph(%x : Float(2, 3)):
   %zero : Float(3) = prim::Constant[value=tensor([0., 0., 0.])]()
   %a : Float(3) = onnx::Softmax(%zero)
@@ -611,10 +551,21 @@ graph(%x : Float(2, 3)):
       %z : Float(3) = onnx::Add(%state, %y)
       -> (%z)
   return (%s)
-""")
-    report = run_passes(graph, "remove-mutation")
-    assert "Exp_" in kinds(graph)
-    assert "written inside onnx::Scan" in report.remarks[0].reason
+"""
+
+
+@pytest.mark.parametrize(("body", "why"), cases(STAYS))
+def test_writes_stay(body, why):
+    stays(body, why)
+
+
+# -- what is not the graph's, or has no functional form ------------------------
+
+
+def test_not_what_unknown_code_writes():
+    graph = parse_graph(program("%u : Tensor = my::op(%a)\n%w : Tensor = aten::add_(%a, %one)\nreturn (%w)"))
+    PassManager("remove-mutation").run(graph)
+    assert "add_" in kinds(graph)
 
 
 def views_of_views(count: int, *body: str) -> str:
