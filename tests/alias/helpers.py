@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from irc.alias import AliasDb, analyze
 from irc.ir import Graph, Module, Node, Value, parse_graph
 from irc.ir.objects import Object
+from tests.tables import with_constants
 
 
 class Case:
-    """A graph with its alias analysis; values and nodes by the name of a value."""
+    """A graph (`with_constants`) with its alias analysis; values and nodes by the name of a value."""
 
     def __init__(self, text: str, noalias: tuple[str, ...] = (), objects: Mapping[str, Object] | None = None) -> None:
-        self.graph: Graph = parse_graph(text)
+        self.graph: Graph = parse_graph(with_constants(text))
         self.graph.verify()
         if objects:
             Module(self.graph).objects.update(objects)
@@ -37,8 +38,32 @@ class Case:
     def contain(self, a: str, b: str) -> bool:
         return self.db.may_contain_alias(self[a], self[b])
 
+    def must(self, a: str, b: str) -> bool:
+        return self.db.must_alias(self[a], self[b])
+
     def written(self, name: str) -> bool:
         return self.db.has_writers(self[name])
+
+    def claims(self, text: str) -> None:
+        """All claims in ``text`` hold, with ``!`` their opposites.
+
+        ``a ~ b`` may alias, ``a = b`` must; ``l has b`` is `may_contain_alias`; ``a written``: it has writers.
+        """
+        asks = {"~": self.alias, "has": self.contain, "written": self.written, "=": self.must}
+        for claim in text.split(", "):
+            name, relation, *other = claim.split()
+            assert asks[relation.removeprefix("!")](name, *other) != relation.startswith("!"), claim
+
+    def replace(self, old: str, new: str) -> None:
+        """All uses of ``%old`` become uses of ``%new``, in the graph and in the database."""
+        self[old].replace_all_uses_with(self[new])
+        self.db.replace_value(self[old], self[new])
+
+    def erase(self, *names: str) -> None:
+        """The nodes that make these values go, from the graph and from the database."""
+        for node in map(self.node, names):
+            self.db.erase_node(node)
+            node.erase()
 
     def order(self) -> str:
         """The names of the first outputs of the top block's nodes, in order."""

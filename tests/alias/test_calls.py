@@ -23,44 +23,6 @@ graph fresh(%x : Tensor):
   %y : Tensor = aten::relu(%v)
   return (%y)
 
-graph write(%x : Tensor, %y : Tensor):
-  %v : Tensor = aten::t(%x)
-  %w : Tensor = aten::relu_(%v)
-  %local : Tensor = aten::neg(%y)
-  %u : Tensor = aten::relu_(%local)
-  return (%u)
-
-graph store(%l : Tensor[], %x : Tensor):
-  %s : Tensor[] = aten::append(%l, %x)
-  return ()
-
-graph first(%l : Tensor[]):
-  %z : int = prim::Constant[value=0]()
-  %e : Tensor = aten::__getitem__(%l, %z)
-  return (%e)
-
-graph pack(%x : Tensor, %y : Tensor):
-  %l : Tensor[] = prim::ListConstruct(%x)
-  %f : Tensor = aten::neg(%x)
-  %s : Tensor[] = aten::append(%l, %f)
-  %t : (Tensor[], Tensor) = prim::TupleConstruct(%l, %y)
-  return (%t)
-
-graph write_first(%l : Tensor[]):
-  %first : Function = prim::Constant[name="first"]()
-  %e : Tensor = prim::CallFunction(%first, %l)
-  %w : Tensor = aten::relu_(%e)
-  return (%w)
-
-graph keep(%x : Tensor):
-  %r : Tensor = foreign::op(%x)
-  %f : Tensor = aten::neg(%x)
-  return (%f)
-
-graph speak(%x : Tensor):
-   = prim::Print(%x)
-  return (%x)
-
 graph even(%n : int, %x : Tensor, %y : Tensor):
   %odd : Function = prim::Constant[name="odd"]()
   %t : bool = prim::Constant[value=1]()
@@ -114,66 +76,6 @@ def test_views_and_fresh_results() -> None:
     assert not k.db.has_writers(k.a)
     assert f.node is not None
     assert not k.db.has_side_effects(f.node)
-
-
-def test_writes_are_those_of_this_call() -> None:
-    k = Calls()
-    (r,) = k.call("write", k.a, k.c)
-    assert k.db.has_writers(k.a)
-    assert not k.db.has_writers(k.c)
-    assert not k.db.may_alias(r, k.c)
-    assert r.node is not None
-    assert k.db.is_mutable(r.node)
-    assert k.db.writes_to_alias(r.node, k.a)
-    assert not k.db.writes_to_alias(r.node, k.c)
-
-
-def test_stores_and_loads_go_through_the_arguments() -> None:
-    k = Calls()
-    list_type = types.ListType(TENSOR)
-    one = k.b.op("prim::ListConstruct", type=list_type)
-    two = k.b.op("prim::ListConstruct", type=list_type)
-    k.call("store", one, k.a, results=())
-    k.call("store", two, k.c, results=())
-    (e,) = k.call("first", one)
-    (g,) = k.call("first", two)
-    assert k.db.may_alias(e, k.a)
-    assert not k.db.may_alias(e, k.c), "the calls are told apart"
-    assert k.db.may_alias(g, k.c)
-    assert k.db.has_writers(one)
-    assert k.db.may_contain_alias(one, k.a)
-    assert not k.db.may_contain_alias(two, k.a)
-
-
-def test_containers_that_a_function_makes() -> None:
-    k = Calls()
-    pair = types.TupleType((types.ListType(TENSOR), TENSOR))
-    (p,) = k.call("pack", k.a, k.c, results=(pair,))
-    (q,) = k.call("pack", k.c, k.c, results=(pair,))
-    held, second = k.b.node("prim::TupleUnpack", [p], pair.elems).outputs
-    (e,) = k.call("first", held)
-    (w,) = k.call("write_first", held)
-    assert k.db.may_alias(e, k.a)
-    assert not k.db.may_alias(e, k.c)
-    assert k.db.may_alias(second, k.c)
-    assert not k.db.may_alias(p, q)
-    assert k.db.has_writers(k.a), "through a call in a call"
-    assert not k.db.has_writers(k.c)
-    assert k.db.may_alias(w, e)
-
-
-def test_escapes_and_effects_inside() -> None:
-    k = Calls()
-    (f,) = k.call("keep", k.a)
-    k.call("speak", k.c)
-    (speak,) = [n for n in k.graph.nodes if n.kind == "prim::CallFunction"][1:]
-    u = k.b.op("prim::grad", k.x)
-    assert k.db.may_alias(u, k.a)
-    assert not k.db.may_alias(u, f)
-    assert not k.db.may_alias(u, k.c)
-    assert k.db.has_side_effects(speak)
-    assert k.db.has_writers(k.a)
-    assert not k.db.has_writers(k.c)
 
 
 def test_functions_that_call_each_other() -> None:

@@ -7,11 +7,10 @@ from tests.effort import Spy
 
 TEXT = """
 graph(%x : Tensor):
-  %z : int = prim::Constant[value=0]()
   %a : Tensor = aten::relu(%x)
   %l : Tensor[] = prim::ListConstruct(%a)
   %lonely : Tensor = aten::relu(%x)
-  %e : Tensor = aten::__getitem__(%l, %z)
+  %e : Tensor = aten::__getitem__(%l, 0)
   %w : Tensor = aten::relu_(%e)
   return (%w)
 """

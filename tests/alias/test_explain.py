@@ -86,9 +86,8 @@ def test_facts_tell_as_what_a_value_escaped(held: str, stored: str, found: set[i
 def test_what_a_list_holds_is_returned_by_what_pytorch_takes_to_copy() -> None:
     c = Case("""
 graph(%x : Tensor, %e : str):
-  %none : NoneType = prim::Constant()
   %l : Tensor[] = prim::ListConstruct(%x)
-  %y : Tensor = aten::einsum(%e, %l, %none)
+  %y : Tensor = aten::einsum(%e, %l, None)
   return (%y)
 """)
     assert 5 in cases(c.db, c["y"], c["x"])
@@ -121,12 +120,11 @@ def test_there_are_facts_if_and_only_if_something_may_be_shared(numbers: list[in
 def test_what_pytorch_misses_is_numbered() -> None:
     c = Case("""
 graph(%x : Tensor, %any : Any):
-  %z : int = prim::Constant[value=0]()
   %a : Tensor = aten::relu(%x)
   %same : Tensor = aten::type_as(%a, %x)
   %l : Tensor[] = prim::ListConstruct(%a)
   %m : Tensor[] = aten::broadcast_tensors(%l)
-  %e : Tensor = aten::__getitem__(%m, %z)
+  %e : Tensor = aten::__getitem__(%m, 0)
   return (%e)
 """)
     assert cases(c.db, c["same"], c["a"]) == [5, 0], "its schema calls the result fresh"

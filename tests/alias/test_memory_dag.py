@@ -43,58 +43,6 @@ class Dag:
     def alias(self, a: str, b: str) -> bool:
         return intersects(self.dag.locations(self.names[a]), self.dag.locations(self.names[b]))
 
-    def contain(self, a: str, b: str) -> bool:
-        x, y = (self.dag.closure(self.names[n]) for n in (a, b))
-        return intersects(x, y)
-
-
-def test_pointers() -> None:
-    d = Dag()
-    for name in "ab":
-        d.location(name)
-    d.element("x", "a")
-    d.element("y", "x")
-    d.element("both", "a", "b")
-    d.element("nothing")
-    assert d.alias("a", "a")
-    assert d.alias("y", "a"), "transitively"
-    assert d.alias("x", "y"), "siblings"
-    assert d.alias("both", "a")
-    assert d.alias("both", "b")
-    assert not d.alias("a", "b"), "two targets of one element are still two"
-    assert not d.alias("nothing", "nothing")
-
-
-def test_containment() -> None:
-    d = Dag()
-    for name in ("a", "b", "l", "m", "ll"):
-        d.location(name)
-    d.holds("l", "a")
-    d.holds("m", "b")
-    d.holds("ll", "l")
-    assert d.contain("l", "a")
-    assert d.contain("a", "l"), "symmetric"
-    assert d.contain("ll", "a"), "nested"
-    assert not d.contain("l", "m"), "disjoint"
-    assert not d.alias("l", "a")
-    d.holds("m", "a")
-    d.dag.forget_closures()
-    d.dag.known.clear()
-    assert d.contain("l", "m")
-
-
-def test_cycles_are_condensed() -> None:
-    d = Dag()
-    d.location("a")
-    d.location("b")
-    d.element("x")
-    d.element("y", "x")
-    d.points("x", "y")
-    d.points("x", "a")
-    d.points("y", "b")
-    assert d.dag.locations(d.names["x"]) is d.dag.locations(d.names["y"])
-    assert set(members(d.dag.locations(d.names["x"]))) == {d.names["a"], d.names["b"]}
-
 
 def test_a_deep_chain() -> None:
     d = Dag()

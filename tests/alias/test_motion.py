@@ -100,77 +100,6 @@ graph(%x : Tensor):
     assert c.order() == "n o p" or c.order() == "n p o"
 
 
-WRITES = """
-graph(%x : Tensor, %y : Tensor, %t : bool):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %v : Tensor = aten::select(%a, %z, %z)
-  %r : Tensor = aten::neg(%v)
-  %w : Tensor = aten::relu_(%a)
-  %u : Tensor = aten::neg(%y)
-  %s : Tensor = aten::neg(%a)
-  %i : Tensor = prim::If(%t)
-    block0():
-      %j : Tensor = aten::relu_(%v)
-      -> (%j)
-    block1():
-      -> (%v)
-  %q : Tensor = aten::neg(%a)
-  %w2 : Tensor = aten::relu_(%a)
-  return (%r, %s, %q, %u, %i)
-"""
-
-
-def test_reads_do_not_cross_writes() -> None:
-    c = Case(WRITES)
-    assert not c.db.move_after(c.node("r"), c.node("w")), "through a view"
-    assert not c.db.move_before(c.node("s"), c.node("w"))
-    assert not c.db.move_after(c.node("s"), c.node("i")), "a write inside a branch"
-    assert not c.db.move_before(c.node("q"), c.node("i"))
-    assert c.db.move_before(c.node("u"), c.node("a")), "what touches other memory may"
-    assert c.db.move_after(c.node("u"), c.node("i"))
-
-
-def test_writes_do_not_cross_writes() -> None:
-    c = Case(WRITES)
-    assert not c.db.move_before(c.node("w2"), c.node("i"))
-    assert not c.db.move_after(c.node("w"), c.node("i"))
-
-
-def test_write_write_conflicts_without_a_read() -> None:
-    """PyTorch checks reads against writes only; ``fill_`` reads nothing but what it writes."""
-    c = Case("""
-graph(%x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %a : Tensor = aten::fill_(%x, %one)
-  %b : Tensor = aten::fill_(%x, %two)
-  return ()
-""")
-    assert not c.db.move_before(c.node("b"), c.node("a"))
-    assert not c.db.move_after(c.node("a"), c.node("b"))
-
-
-def test_side_effects_are_never_crossed() -> None:
-    c = Case("""
-graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::relu(%x)
-   = prim::Print(%a)
-  %b : Tensor = aten::relu(%y)
-   = prim::Print(%b)
-  %d : Tensor = aten::relu_(%y)
-  return (%b)
-""")
-    first, second = c.node("prim::Print#0"), c.node("prim::Print#1")
-    assert not c.db.move_before(second, first)
-    assert not c.db.move_after(first, second)
-    assert not c.db.move_before(c.node("b"), c.node("a"))
-    assert not c.db.move_before(c.node("d"), second)
-    assert not c.db.move_after(first, c.node("b"))
-    assert c.db.move_after(first, c.node("a"))
-    assert c.db.move_before(first, c.node("b"))
-
-
 def test_side_effects_are_not_crossed_though_nothing_was_asked_before() -> None:
     """Who acts on the world is looked up in an index that is made when somebody asks."""
     text = """
@@ -202,35 +131,6 @@ graph(%x : Tensor):
     assert c.db.move_before(c.node("m"), c.node("a")), "what draws none may cross"
     assert c.db.is_random(c.node("a"))
     assert not c.db.has_side_effects(c.node("a"))
-
-
-def test_lists_do_not_cross_writes_to_their_elements() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %v : Tensor = aten::select(%a, %z, %z)
-  %vv : Tensor = aten::select(%v, %z, %z)
-  %w : Tensor = aten::relu_(%vv)
-  %c : Tensor = aten::cat(%l, %z)
-  return (%c)
-""")
-    assert not c.db.move_after(c.node("l"), c.node("w"))
-    assert not c.db.move_before(c.node("c"), c.node("w"))
-    assert not c.alias("c", "a"), "cat copies"
-
-
-def test_opaque_code_is_never_crossed() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %o : Tensor = foreign::op(%x)
-  %b : Tensor = aten::neg(%x)
-  return (%a, %b, %o)
-""")
-    assert not c.db.move_before(c.node("b"), c.node("o"))
-    assert not c.db.move_after(c.node("a"), c.node("o"))
 
 
 def test_far_moves_of_untouched_values_look_at_nothing_between() -> None:

@@ -195,13 +195,12 @@ def test_what_a_rule_stored_stays_stored(noalias: tuple[str, ...]) -> None:
     c = Case(
         """
 graph(%x : Tensor):
-  %z : int = prim::Constant[value=0]()
   %a : Tensor = aten::relu(%x)
   %b : Tensor = aten::exp(%x)
   %l : Tensor[] = prim::ListConstruct(%x)
   %q : Tensor[] = aten::append(%l, %b)
   %p : Tensor = third::put(%l, %a)
-  %e : Tensor = aten::__getitem__(%l, %z)
+  %e : Tensor = aten::__getitem__(%l, 0)
   return (%e)
 """,
         noalias=noalias,
@@ -210,8 +209,7 @@ graph(%x : Tensor):
     c.db.erase_node(appended)
     appended.erase()
     c.db.tighten()
-    assert c.alias("e", "a")
-    assert not c.alias("e", "b")
+    c.claims("e ~ a, e !~ b")
     c.db.check()
     c.db.erase_node(put_node)
     put_node.erase()

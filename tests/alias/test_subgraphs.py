@@ -100,8 +100,7 @@ graph(%x : Float(2), %n : Long(), %c : Bool()):
     assert c.alias("o", "a"), "no iteration"
     assert c.alias("o", "b"), "one iteration"
     assert c.alias("o", "w"), "two iterations"
-    assert c.alias("p", "w")
-    assert not c.alias("p", "a")
+    c.claims("p ~ w, p !~ a")
     assert not c.alias("k", "c"), "each iteration is given a condition of its own"
     for name in ("a", "b", "o", "p", "w"):
         assert not c.alias("s", name), "what is scanned is stacked into fresh memory"
@@ -121,8 +120,7 @@ graph(%x : Float(3, 2)):
     assert c.alias("e", "y"), "a slice"
     assert c.alias("f", "y"), "the last slice"
     assert c.alias("f", "z"), "no iteration"
-    assert not c.alias("r", "y")
-    assert not c.alias("t", "y")
+    c.claims("r !~ y, t !~ y")
 
 
 @pytest.mark.parametrize(
