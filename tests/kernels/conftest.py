@@ -1,7 +1,5 @@
 """Cases of ONNX's node suite that are one operator."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any

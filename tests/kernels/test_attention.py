@@ -1,7 +1,5 @@
 """Attention gives what its definition does, whatever its form, and however its scores are cut into blocks."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Combining at places by numbers is what NumPy's ``ufunc.at`` does, to the last bit."""
 
-from __future__ import annotations
-
 import math
 from unittest.mock import patch
 

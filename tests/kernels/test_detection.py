@@ -1,7 +1,5 @@
 """NonMaxSuppression, RoiAlign, MaxRoiPool."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

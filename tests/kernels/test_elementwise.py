@@ -1,7 +1,5 @@
 """Pointwise kernels against ONNX Runtime, exact arithmetic, and what `out=` promises."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from itertools import product

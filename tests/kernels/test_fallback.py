@@ -1,7 +1,5 @@
 """The adapter over onnx.reference: what it refuses, what it copies, how it says what went wrong."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

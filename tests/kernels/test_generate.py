@@ -1,7 +1,5 @@
 """Constants, ranges, diagonals, one-hot codes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -156,10 +154,6 @@ def test_trilu_of_strings_fills_with_empty_ones():
     assert found.tolist() == [["a", "b"], ["", "d"]]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, bool, np.int64])
-def test_trilu_against_onnx_runtime(dtype):
-    x: Any = np.array([[1, 2, 3], [4, 5, 6]]).astype(dtype)
-    check_against_ort("Trilu", [x], {}, 14)
-    check_against_ort("Trilu", [x, np.array(-1)], {"upper": 0}, 14)
+def test_a_triangle_is_of_matrices():
     with pytest.raises(Error, match="2 dimensions"):
-        run_kernel("Trilu", [x[0]], {}, 14)
+        run_kernel("Trilu", [ints(1, 2, 3)], {}, 14)

@@ -1,7 +1,5 @@
 """GridSample and AffineGrid against ONNX Runtime."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

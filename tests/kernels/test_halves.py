@@ -1,7 +1,5 @@
 """float16: by bits and in float32, what NumPy makes of it one by one, to the last bit."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

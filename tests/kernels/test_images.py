@@ -1,7 +1,5 @@
 """ImageDecoder: its formats are in the node suite; here what is odd, large, or no image."""
 
-from __future__ import annotations
-
 import io
 import sys
 import warnings

@@ -1,7 +1,5 @@
 """Gathering and scattering."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

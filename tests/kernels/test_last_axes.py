@@ -1,7 +1,5 @@
 """Sums and maxima along the last axes are those of NumPy, whatever way is taken."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch

@@ -1,7 +1,5 @@
 """Results do not depend on how operands lie in memory, whatever quick way a kernel takes for large ones."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain

@@ -1,7 +1,5 @@
 """Matrix products against ONNX Runtime."""
 
-from __future__ import annotations
-
 import re
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """The operators of ai.onnx.ml that irc has kernels of its own for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -24,11 +22,6 @@ def check(op: str, x: np.ndarray, attrs: dict[str, Any], opset: int) -> None:
 
 def run(op: str, x: Any, attrs: dict[str, Any], opset: int = 1) -> list[Any]:
     return run_kernel(op, [x], attrs, since_version(op, opset, ML), 1, ML)
-
-
-def test_label_encoder_of_classes():
-    check("LabelEncoder", texts("a", "b", "z"), {"classes_strings": ["a", "b"], "default_int64": -5}, 1)
-    check("LabelEncoder", np.array([[0, 1], [9, 0]]), {"classes_strings": ["a", "b"], "default_string": "no"}, 1)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +52,6 @@ def test_bad_label_encoders():
     for attrs in ({"keys_strings": ["a"], "values_int64s": [1, 2]}, {"values_int64s": [1]}, {"keys_strings": ["a"]}):
         with pytest.raises(Error):
             run("LabelEncoder", texts("a"), attrs, 2)
-
-
-def test_category_mapper():
-    attrs = {"cats_int64s": [4, 5], "cats_strings": ["a", "b"]}
-    check("CategoryMapper", texts("a", "z"), attrs, 1)
-    check("CategoryMapper", np.array([[4], [9]]), attrs | {"default_string": "q"}, 1)
 
 
 @pytest.mark.parametrize("norm", ["MAX", "L1", "L2"])

@@ -1,7 +1,5 @@
 """The operators of ai.onnx.ml that prepare features, and linear models, against ONNX Runtime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -21,15 +19,12 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("ArrayFeatureExtractor", [X, np.array([2, 0, 2])], {}),
     ("ArrayFeatureExtractor", [X[0], np.array([1])], {}),
     ("ArrayFeatureExtractor", [WORDS, np.array([[1, 1]])], {}),
-    ("Binarizer", [X], {"threshold": -0.25}),
     ("Binarizer", [X], {}),
     ("FeatureVectorizer", [X, X[:, :1]], {"inputdimensions": [3, 1]}),
     ("Imputer", [HOLES], {"imputed_value_floats": [9.0], "replaced_value_float": float("nan")}),
-    ("Imputer", [HOLES], {"imputed_value_floats": [9.0, 8.0, 7.0], "replaced_value_float": float("nan")}),
     ("Imputer", [np.array([[0, 5], [3, 0]])], {"imputed_value_int64s": [7, 8]}),
     ("OneHotEncoder", [np.array([[1, 0], [9, 2]])], {"cats_int64s": [0, 1, 2]}),
     ("OneHotEncoder", [np.array([1.5, 0], np.float32)], {"cats_int64s": [0, 1, 2]}),
-    ("OneHotEncoder", [WORDS], {"cats_strings": ["b", "a"]}),
     ("Scaler", [X], {"offset": [0.5], "scale": [2.0]}),
     ("Scaler", [X.astype(np.float64)], {"offset": [0.5, 0.0, -1.0], "scale": [2.0, 1.0, 0.5]}),
     ("Scaler", [np.array([[4, 5]])], {"offset": [1.0], "scale": [0.5]}),

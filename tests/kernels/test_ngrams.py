@@ -1,7 +1,5 @@
 """TfIdfVectorizer against ONNX Runtime, and by counting."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

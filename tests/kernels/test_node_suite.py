@@ -3,8 +3,6 @@
 Cases whose nodes hold graphs (If, Loop, Scan, SequenceMap) are the interpreter's business, not a kernel's.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from typing import Any, NamedTuple

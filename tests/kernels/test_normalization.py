@@ -1,7 +1,5 @@
 """Normalisations against ONNX Runtime and the definitions."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

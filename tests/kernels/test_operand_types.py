@@ -1,7 +1,5 @@
 """Operands of types that operators do not have: what a result is does not depend on where it is made."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 from typing import Any

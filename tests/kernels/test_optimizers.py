@@ -1,7 +1,5 @@
 """Steps of optimisers: several of them towards the least of a square; what they compute, the node suite tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

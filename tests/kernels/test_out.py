@@ -1,7 +1,5 @@
 """What planned memory relies on: kernels write where they are told, and operands decide shapes as the table says."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,14 +1,11 @@
 """Pooling against ONNX Runtime."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import pool
 from irc.runtime.kernels.pool import count_taps
 from irc.runtime.kernels.windows import Window
 from tests.effort import examples
@@ -80,27 +77,6 @@ def test_maxima_along_rows_that_are_one_line(case, dtype, tune):
         found = run_kernel("MaxPool", [laid], attrs | {"ceil_mode": int(case in CEIL)}, 12)[0]
         np.testing.assert_array_equal(found, expected)
         assert found.dtype == expected.dtype
-
-
-def test_rows_are_not_begun_one_by_one(spy):
-    """Of a pyramid's small maps: comparisons along rows are of one line."""
-    lines = spy(pool, "_maxima_in_one_line")
-    attrs = {"kernel_shape": [5, 5], "pads": [2, 2, 2, 2]}
-    check_against_ort("MaxPool", [values(1, 40, 20, 20)], attrs, 12)
-    assert [call.args[0].shape[-1] for call in lines.call_args_list] == [20]
-
-
-@pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("rank", [1, 2])
-def test_only_taps_that_read_something_are_looked_at(rank, outputs, spy):
-    """Of a large window with large strides, those at its ends."""
-    steps = spy(pool, "pace")
-    attrs = {"kernel_shape": [997] * rank, "strides": [997] * rank, "pads": [996] * (2 * rank)}
-    check_against_ort("MaxPool", [values(1, 1, *[4] * rank)], attrs, 12, n_outputs=outputs)
-    assert 0 < steps.call_count <= 8**rank
-    if outputs == 1:
-        for include in (0, 1):
-            check_against_ort("AveragePool", [values(1, 1, *[4] * rank)], {**attrs, "count_include_pad": include}, 19)
 
 
 @given(st.tuples(*[st.integers(1, 9)] * 4, *[st.integers(0, 9)] * 2), st.booleans())

@@ -1,7 +1,5 @@
 """Products of two or three rows, each of which is multiplied by itself."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest.mock import patch
 

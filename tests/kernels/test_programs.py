@@ -1,7 +1,5 @@
 """Expressions as calls of ufuncs: where results lie meanwhile, and what they may be written over."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Products of quantized tensors against exact arithmetic and ONNX Runtime."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """RNN, GRU and LSTM against ONNX Runtime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

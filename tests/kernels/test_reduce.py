@@ -1,7 +1,5 @@
 """Reductions, argmax and argmin, cumulative sums and products."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

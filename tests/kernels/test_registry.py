@@ -1,7 +1,5 @@
 """Where kernels are found."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Resize and Upsample against ONNX Runtime and the definitions."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

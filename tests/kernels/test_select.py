@@ -1,7 +1,5 @@
 """Compress, NonZero, Unique, TopK."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Sequences and optionals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -25,19 +23,6 @@ def run(op: str, *inputs: Any, **attrs: Any) -> Any:
     return run_kernel(op, list(inputs), attrs, None)[0]
 
 
-def test_construct_and_length():
-    assert run("SequenceEmpty") == []
-    made = run("SequenceConstruct", *THREE)
-    assert_same(made, THREE)
-    assert run("SequenceLength", made) == 3
-    assert run("SequenceLength", made).dtype == np.int64
-
-
-@pytest.mark.parametrize("position", [-3, -1, 0, 2])
-def test_at(position):
-    np.testing.assert_array_equal(run("SequenceAt", THREE, at(position)), THREE[position])
-
-
 @given(st.integers(0, 4), st.data())
 def test_insert_is_that_of_python(count, data):
     sequence = [ramp(1) + i for i in range(count)]
@@ -46,19 +31,6 @@ def test_insert_is_that_of_python(count, data):
     expected.insert(position, ramp(1) - 1)
     assert_same(run("SequenceInsert", sequence, ramp(1) - 1, at(position)), expected)
     assert len(sequence) == count, "the sequence that was given is as it was"
-
-
-def test_insert_and_erase_at_the_end():
-    assert_same(run("SequenceInsert", THREE[:2], THREE[2]), THREE)
-    assert_same(run("SequenceErase", THREE), THREE[:2])
-
-
-@pytest.mark.parametrize("position", [-3, -1, 0, 1])
-def test_erase(position):
-    expected = list(THREE)
-    del expected[position]
-    assert_same(run("SequenceErase", THREE, at(position)), expected)
-    assert len(THREE) == 3
 
 
 def test_positions_out_of_range():

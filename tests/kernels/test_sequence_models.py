@@ -1,7 +1,5 @@
 """RotaryEmbedding and CausalConvWithState beyond the node suite: what they refuse, and steps against whole runs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Operators that give the same elements another shape, and those that read shapes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -124,15 +122,6 @@ def test_numbers_that_version_1_has_as_attributes(op, now, name, numbers):
     """ONNX Runtime begins with version 7."""
     (expected,) = run_kernel(op, [ramp(2, 3, 4), ints(*numbers)], {}, now)
     np.testing.assert_array_equal(run_kernel(op, [ramp(2, 3, 4)], {name: numbers}, 1)[0], expected)
-
-
-@pytest.mark.parametrize("mode", ["DCR", "CRD"])
-def test_depth_to_space_undoes_space_to_depth(mode):
-    x = ramp(2, 12, 4, 6)
-    attrs = {"blocksize": 2, "mode": mode}
-    (spread,) = run_kernel("SpaceToDepth", [x], attrs, 28)
-    assert spread.shape == (2, 48, 2, 3)
-    np.testing.assert_array_equal(run_kernel("DepthToSpace", [spread], attrs, 28)[0], x)
 
 
 BLOCKS = [

@@ -1,7 +1,5 @@
 """Most calls of torch's pointwise operators take a short way: it gives what the long one does, to the last bit."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fourier transforms, the mel scale, Col2Im and Det."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

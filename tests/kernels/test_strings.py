@@ -1,7 +1,5 @@
 """Operators on strings."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SVMClassifier. SVMRegressor is among the tests of features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Ensembles of decision trees: random ones against ONNX Runtime, and what is wrong with bad ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pointwise kernels are as exact as the table in benchmarks/goldens says, on numbers that it was not measured with."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

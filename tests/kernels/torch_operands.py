@@ -1,7 +1,5 @@
 """Operands of torch's operators that select by a mask, and of powers: the tables of other tests have few of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any

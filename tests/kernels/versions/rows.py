@@ -9,8 +9,6 @@ the last; and with all inputs but the first as weights, since passes bind to
 versions too, after `shape-inference`, whose types must be true of results.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache

@@ -1,7 +1,5 @@
 """Every pair of an operator and a version that models can ask for is tested: here, or by a node case of onnx."""
 
-from __future__ import annotations
-
 import pkgutil
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Versions of control flow: what blocks may carry grew from tensors to sequences (If 11, Loop 13) and optionals (16),
 and Scan lost its batch axis (9)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

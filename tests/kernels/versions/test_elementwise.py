@@ -1,7 +1,5 @@
 """Versions of pointwise operators. Below 7, operands broadcast where attributes say so, and only then."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

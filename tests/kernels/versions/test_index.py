@@ -1,7 +1,5 @@
 """Versions of operators that read and write at indices, sort, and select."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Versions of ai.onnx.ml against ONNX Runtime, which defines what the specification leaves open."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Versions of products, normalisation and recurrence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

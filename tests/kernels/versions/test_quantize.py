@@ -1,7 +1,5 @@
 """Versions of quantisation: one scale a tensor (10), an axis (13), a block (21), and ever more types."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

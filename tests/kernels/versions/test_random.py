@@ -1,7 +1,5 @@
 """Versions of operators that draw: what is drawn from, its type and shape, and what a seed does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Versions of reductions: axes as an attribute below 18 (ReduceSum: below 13), then as an input."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

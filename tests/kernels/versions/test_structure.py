@@ -1,7 +1,5 @@
 """Versions of operators that move elements about: shapes, pieces, joins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

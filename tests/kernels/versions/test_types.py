@@ -1,7 +1,5 @@
 """Versions of operators about types and constants: Cast, Constant, sequences, optionals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

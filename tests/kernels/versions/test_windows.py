@@ -4,8 +4,6 @@ Their versions added attributes (ceil_mode and dilations at 10, padding modes at
 the oracle; where it has no such version, the newest that computes the same, or loops over the window.
 """
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
