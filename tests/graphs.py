@@ -15,8 +15,8 @@ def ir(inputs: str, body: str, outputs: str, **groups: tuple[str, str, str]) -> 
 
     Inputs are names and types, ``x, y: Float(2, 3); n: Long(1)``. Statements assign nested calls, of ONNX's operators,
     of others by their domain (``aten.relu(x)``), or of groups; keywords are attributes. Numbers and lists of numbers
-    are constants: tensors for ONNX's operators, Python's values for others. Only those results have types whose
-    statements tell them: ``y: Float(2, 3) = Neg(x)``, ``s: "Tensor[]" = SequenceConstruct(x)``.
+    are constants, tensors for ONNX's operators, Python's values for others; None is absent. Only those results have
+    types whose statements tell them: ``y: Float(2, 3) = Neg(x)``, ``s: "Tensor[]" = SequenceConstruct(x)``.
     """
     subgraphs = [f"with prim::{name} = graph{_graph(*parts, groups)}" for name, parts in groups.items()]
     return "\n".join([f"graph{_graph(inputs, body, outputs, groups)}", *subgraphs])
@@ -34,7 +34,7 @@ def _graph(inputs: str, body: str, outputs: str, groups: Iterable[str]) -> str:
             assign(name, node)
         else:
             kind, text = _constant(ast.literal_eval(node), of.startswith("onnx::"))
-            lines.append(f"{name} : {kind} = prim::Constant[value={text}]()")
+            lines.append(f"{name} : {kind} = prim::Constant{text and f'[value={text}]'}()")
         return name
 
     def assign(results: str, call: ast.Call) -> None:
@@ -52,7 +52,7 @@ def _graph(inputs: str, body: str, outputs: str, groups: Iterable[str]) -> str:
         else:
             (target,) = statement.targets
             assign(_names(ast.unparse(target).strip("()")), statement.value)
-    given = [part.split(":", 1) for part in inputs.split(";")]
+    given = [part.split(":", 1) for part in inputs.split(";") if part]
     typed = ", ".join(f"%{name.strip()} :{kind}" for names, kind in given for name in names.split(","))
     return "\n".join([f"({typed}):", *(f"  {line}" for line in lines), f"  return ({_names(outputs)})", ""])
 
@@ -63,6 +63,8 @@ def _names(text: str) -> str:
 
 def _constant(value: object, is_tensor: bool) -> tuple[str, str]:
     """The type and the text of a constant."""
+    if value is None:
+        return "NoneType", ""
     numbers = value if isinstance(value, list) else [value]
     if is_tensor:
         kind = f"{ELEMENTS[type(numbers[0])]}({len(numbers) if numbers is value else ''})"

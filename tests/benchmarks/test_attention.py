@@ -1,7 +1,5 @@
 """The benchmark's attention is one operator, and gives what it gives without passes."""
 
-from __future__ import annotations
-
 import irc
 from benchmarks.runtime import attention
 from benchmarks.runtime.attention import Size

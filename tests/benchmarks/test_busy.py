@@ -1,7 +1,5 @@
 """Models beside busy processes, which the benchmark ends whatever happens."""
 
-from __future__ import annotations
-
 import subprocess
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The benchmark of caches measures what it says."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import irc

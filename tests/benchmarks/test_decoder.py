@@ -1,7 +1,5 @@
 """The benchmark's decoder: its two branches agree, and steps with caches copy nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

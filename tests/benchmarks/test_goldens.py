@@ -1,7 +1,5 @@
 """What is recorded of a program is found again, and whatever differs from it is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,13 +1,12 @@
 """Graphs count as the same whatever their names and the order of what is independent, and for nothing else."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.yolov3.isomorphism import difference
 from irc.fuser import Fuse
 from irc.ir import Graph, parse_graph
 from irc.passes import PassManager
+from tests.graphs import typed_ir
 
 PLAIN = """
 graph(%x : Tensor, %y : Tensor, %n : int):
@@ -72,14 +71,7 @@ def test_everything_else_does(change: tuple[str, str]) -> None:
         assert difference(a, b) is not None
 
 
-CHAIN = """
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::exp(%a)
-  %c : Tensor = aten::neg(%b)
-  %d : Tensor = aten::tanh(%c)
-  return (%d)
-"""
+CHAIN = typed_ir("x: Tensor", "a = aten.relu(x); b = aten.exp(a); c = aten.neg(b); d = aten.tanh(c)", "d")
 
 
 def test_what_is_in_one_group_matters() -> None:

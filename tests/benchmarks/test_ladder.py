@@ -1,7 +1,5 @@
 """The designs that irc's alias analysis replaces answer as it does, and are slow for the reasons that are given."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The rows that hold the default pipeline to what runs take and do without passes."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the runtime's benchmarks of whole models count, on models that take no time."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.runtime import memory, models

@@ -1,7 +1,5 @@
 """The table in the README of what tools do with wrong models: as kept, and repeated for what the tests can run."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

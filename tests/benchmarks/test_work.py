@@ -1,7 +1,5 @@
 """Each of these families has the size asked for, and its pass finds work that grows with it."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The benchmark of real models: its manifest, what it downloads, how it judges; on a small model in their place."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 import irc
 from irc.errors import Error
 from tests.kernels.helpers import assert_same, run_kernel, run_ort
+from tests.models import onnx_model
 
 ML = "ai.onnx.ml"
 X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
@@ -111,10 +112,7 @@ def test_bad_nodes(op: str, inputs: list[Any], attributes: dict[str, Any], words
 def test_a_scaler_takes_one_shape_after_another():
     attributes: dict[str, Any] = {"offset": [0.5, 0.0, -1.0], "scale": [2.0, 1.0, 0.1]}
     node = helper.make_node("Scaler", ["x"], ["y"], domain=ML, **attributes)
-    given, result = (helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "xy")
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ML, 1)]
-    graph = helper.make_graph([node], "scaling", [given], [result])
-    compiled = irc.compile(helper.make_model(graph, opset_imports=opsets, ir_version=8))
+    compiled = irc.compile(onnx_model(node, {"x": None}, ai_onnx_ml=1))
     for x in (X, X[:2], X[0], np.asfortranarray(X), np.tile(X, (1000, 1)), X[:0], X):
         expected = run_kernel("Scaler", [x], attributes, 1, 1, ML)[0]
         for _ in range(2):

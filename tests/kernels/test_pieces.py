@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import helper
 
 import irc
 from irc.errors import Error
 from irc.runtime.kernels import shape as shape_kernels
 from tests.arrays import ramp
 from tests.kernels.helpers import assert_same, bind, check_against_ort, make_model, run_kernel, run_ort_model
+from tests.models import onnx_model
 
 
 def ints(*numbers: int, dtype: Any = np.int64) -> np.ndarray:
@@ -83,9 +84,7 @@ def test_uneven_split():
 @pytest.mark.parametrize("count", [-1, 0, 1, 3])
 def test_a_split_has_as_many_outputs_as_it_says(count, passes):
     node = helper.make_node("Split", ["x"], ["y", "z"], num_outputs=count)
-    infos = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])]
-    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info(n) for n in "yz"])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    proto = onnx_model(node, {"x": [4]}, "yz")
     with pytest.raises(Error, match=f"num_outputs is {count}, but the node has 2 outputs"):
         irc.compile(proto, passes).run({"x": ramp(4)})
     with pytest.raises(Error, match="num_outputs must not be"):

@@ -1,7 +1,5 @@
 """A run whose native code is asked to pause."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

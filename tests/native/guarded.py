@@ -1,19 +1,20 @@
 """Arrays in memory next to pages that may not be touched, so that a stray access ends the process.
 
-Tests that use them are in files called ``faults_*.py``, which `tests.native.test_faults` runs in another process.
+Tests of native code take operands by `placed` and results by `fresh`; `tests.native.test_faults` runs these tests in
+another process, in which those are such arrays.
 """
-
-from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 from typing import Any, Literal
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
 End = Literal["first", "last"]
-ENDS: tuple[End, ...] = ("first", "last")
+END: Any = os.environ.get("IRC_GUARDED", "")
+"""Which byte of arrays is next to such a page; "": arrays are plain."""
 
 PAGE = mmap.PAGESIZE
 _NONE, _READ, _WRITE = 0, 1, 2  # of mprotect
@@ -49,6 +50,16 @@ def guarded_empty(shape: tuple[int, ...], dtype: np.dtype[Any], end: End) -> Arr
     """An array in C order for results, likewise, of bytes that are hardly results."""
     size = int(np.prod(shape)) * dtype.itemsize
     return guarded(np.full(size, 0xA5, np.uint8).view(dtype).reshape(shape), end)
+
+
+def placed(x: Array) -> Array:
+    """``x``, as an operand of native code."""
+    return guarded(x, END, is_read_only=True) if END else x
+
+
+def fresh(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array for results."""
+    return guarded_empty(shape, np.dtype(dtype), END) if END else np.full(shape, 7, dtype)
 
 
 def _bounds(x: Array) -> tuple[int, int]:

@@ -1,7 +1,5 @@
 """Loop bodies of tests, compiled for each target and called without any layer in between."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Operators and groups that reduce rows, for tests: models of them, kernels, and references in float64."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple

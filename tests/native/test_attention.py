@@ -1,7 +1,5 @@
 """Attention of few rows of each head computes natively what it computes on NumPy, whatever caches its keys lie in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,11 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.effort import Tune, examples
+from tests.graphs import typed_ir
+from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
 import irc
 from irc.ir import parse_graph
+from irc.native.attention import call_for_attention
 from irc.native.inner_loops import NativeLoops
 from irc.runtime.bounds import CURRENT, NONE, InnerLoops
 from irc.runtime.kernels.attention import Form, attend
@@ -88,6 +89,22 @@ def test_rows(case: Case) -> None:
 
 
 @examples(100)
+@given(cases(), st.booleans(), st.booleans())
+def test_arrays_of_a_call(case: Case, is_masked: bool, has_bias: bool) -> None:
+    query, key, value, form = case
+    group = query.shape[-3] // key.shape[-3]
+    query = query.reshape(*key.shape[:-2], *([group] if form.grouped else []), *query.shape[-2:])
+    query, key, value = map(placed, (query, key, value))
+    keys = key.shape[-2]
+    call = call_for_attention(query, key, value, 0.5, -np.inf if is_masked else None, has_bias)
+    dtypes = [np.dtype(np.bool_)] * is_masked + [query.dtype] * has_bias
+    more = [placed(np.ones((*query.shape[:-1], keys), dtype)) for dtype in dtypes]
+    out = fresh((*query.shape[:-1], value.shape[-1]), query.dtype)
+    scores = fresh((call.size, -(-keys // 16) * 16), query.dtype)
+    assert call.run((query, key, value, placed(np.array([keys])), scores, *more, out))
+
+
+@examples(100)
 @given(cases(), st.sampled_from([-np.inf, -1e9, 0.5]), st.data())
 def test_masks(case: Case, fill: float, data: st.DataObject) -> None:
     query, key, _, form = case
@@ -142,11 +159,7 @@ def test_what_there_is_no_code_for() -> None:
 
 
 def test_any_number_of_threads_gives_the_same_bits(tune: Tune) -> None:
-    text = """
-graph(%q : Float(1, 6, 1, 32), %k : Float(1, 6, 50, 32), %v : Float(1, 6, 50, 32)):
-  %a = irc::attention(%q, %k, %v)
-  return (%a)
-"""
+    text = typed_ir("q: Float(1, 6, 1, 32); k, v: Float(1, 6, 50, 32)", "a = irc.attention(q, k, v)", "a")
     rng = np.random.default_rng(0)
     given = {name: rng.standard_normal((1, 6, n, 32), np.float32) for name, n in (("q", 1), ("k", 50), ("v", 50))}
     found: list[Array] = []

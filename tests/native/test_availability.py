@@ -1,7 +1,5 @@
 """Where there is no native code, NumPy computes everything, and one note says why."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess
@@ -15,6 +13,7 @@ import onnx
 import pytest
 
 from tests.effort import slow_if
+from tests.graphs import typed_ir
 from tests.processes import python
 
 pytest.importorskip("llvmlite")
@@ -27,13 +26,7 @@ from irc.native.target import named
 
 ROOT = Path(__file__).parent.parent.parent
 
-GROUP = """
-graph(%x : Float(3, 5)):
-  %a = onnx::Exp(%x)
-  %b = onnx::Mul(%a, %x)
-  %c = onnx::Gelu(%b)
-  return (%c)
-"""
+GROUP = typed_ir("x: Float(3, 5)", "a = Exp(x); c = Gelu(Mul(a, x))", "c")
 
 RUN = f"""
 import sys, warnings

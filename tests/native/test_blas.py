@@ -1,7 +1,5 @@
 """Products by the BLAS, as tables make them, have the bits that the kernel of MatMul gives."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +12,7 @@ from irc.native.blas import Matrices, call_for_product
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.threads import one_thread
 from tests.effort import examples
+from tests.native.guarded import fresh, placed
 
 SIZES = st.sampled_from([1, 2, 3, 4, 5, 8, 16, 33, 64, 100])
 BATCHES = st.sampled_from([(), (1,), (2,), (2, 3), (1, 4)])
@@ -58,7 +57,7 @@ def check_product(a: Array, b: Array) -> None:
     if found is None:
         return
     wanted = one_thread().call(matrix_product, a, b)
-    out = np.full(wanted.shape, np.nan, a.dtype)
+    a, b, out = placed(a), placed(b), fresh(wanted.shape, a.dtype)
     assert found.call.run((b, a, out) if found.is_swapped else (a, b, out))
     assert out.tobytes() == wanted.tobytes()
 

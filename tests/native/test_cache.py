@@ -1,7 +1,5 @@
 """What the cache of object code reads and writes: only the user's own, only what is whole, never too much."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

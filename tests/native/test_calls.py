@@ -1,12 +1,12 @@
 """Kernels that are called again with whatever comes next: they look at it, and refuse what they were not made for."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.graphs import typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -62,12 +62,7 @@ graph(%x : Tensor, %y : Tensor):
   %b = onnx::Add(%a, %y)
   return (%b)
 """
-ROWS = """
-graph(%x : Tensor, %y : Tensor):
-  %a = onnx::Add(%x, %y)
-  %b = onnx::Softmax[axis=-1](%a)
-  return (%a, %b)
-"""
+ROWS = typed_ir("x, y: Tensor", "a = Add(x, y); b = Softmax(a, axis=-1)", "a, b")
 
 
 def compiled(graph: Graph, *operands: np.ndarray[Any, Any]) -> Any:
@@ -119,13 +114,7 @@ def test_both_integers_of_64_bits_are_one_type(first: str) -> None:
         assert given is None or made is given
 
 
-PROMOTED = """
-graph(%x : Tensor, %y : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::add(%x, %y, %one)
-  %b : Tensor = aten::gt(%a, %x)
-  return (%b)
-"""
+PROMOTED = typed_ir("x, y: Tensor", "a = aten.add(x, y, 1); b = aten.gt(a, x)", "b")
 
 
 def test_what_is_between_may_have_another_type() -> None:
@@ -138,16 +127,11 @@ def test_what_is_between_may_have_another_type() -> None:
         assert kernel(x, given).tolist() == [wanted] * 3
 
 
-MODEL = """
-graph(%x : Tensor, %w : Tensor, %y : Tensor):
-  %m = onnx::MatMul(%x, %w)
-  %g = onnx::Sigmoid(%m)
-  %p = onnx::Add(%g, %y)
-  %n = onnx::ReduceMean[axes=[-1], since_version=13](%p)
-  %d = onnx::Sub(%p, %n)
-  %s = onnx::Softmax(%d)
-  return (%g, %s)
-"""
+MODEL = typed_ir(
+    "x, w, y: Tensor",
+    "g = Sigmoid(MatMul(x, w)); p = Add(g, y); s = Softmax(Sub(p, ReduceMean(p, axes=[-1], since_version=13)))",
+    "g, s",
+)
 
 
 @pytest.mark.parametrize("passes", ["", "default"])

@@ -1,7 +1,5 @@
 """Convolutions by native products and by transformed tiles, against the interpreter in double precision."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 
@@ -10,9 +8,10 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from tests.effort import examples
+from tests.models import onnx_model
 
 pytest.importorskip("llvmlite")
 
@@ -29,6 +28,7 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.support import as_constant
 from irc.runtime.kernels.windows import Axes, Axis, Window
 from irc.runtime.threads import share
+from tests.native.guarded import fresh, placed
 from tests.native.test_windows import LAYOUTS, laid, random, windows
 
 Array = np.ndarray[Any, Any]
@@ -58,28 +58,21 @@ def plain(size: tuple[int, ...], kernel: int = 3, stride: int = 1, pad: int = 1)
 
 def convolving(w: Array, shape: tuple[int, ...]) -> onnx.ModelProto:
     """A model that convolves ``x`` of ``shape`` with ``w``, padded by one."""
-    graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])],
-        "convolving",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(w, "w")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    return onnx_model(helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1]), {"x": [*shape]}, "y", {"w": w})
 
 
 def made(x: Array, w: Array, b: Array | None = None, group: int = 1, axes: Axes | None = None) -> Array | None:
     axes = plain(x.shape[2:]) if axes is None else axes
-    out = np.full((x.shape[0], w.shape[0], *[a.out for a in axes]), 7, SINGLE)
+    out = fresh((x.shape[0], w.shape[0], *[a.out for a in axes]), SINGLE)
     return out if LOOPS.convolution(x, w, b, group, axes, out) else None
 
 
 @examples(150)
 @given(windows(), st.sampled_from(LAYOUTS), st.integers(1, 40), st.integers(1, 20), st.integers(1, 3), st.booleans())
 def test_random_windows(axes, layout, features, channels, group, biased):
-    x = laid(random((2, channels * group, *[a.size for a in axes]), SINGLE, 1), layout)
-    w = as_constant(random((features * group, channels, *[a.kernel for a in axes]), SINGLE, 2))
-    b = as_constant(random((features * group,), SINGLE, 3)) if biased else None
+    x = placed(laid(random((2, channels * group, *[a.size for a in axes]), SINGLE, 1), layout))
+    w = as_constant(placed(random((features * group, channels, *[a.kernel for a in axes]), SINGLE, 2)))
+    b = as_constant(placed(random((features * group,), SINGLE, 3))) if biased else None
     out = made(x, w, b, group, axes)
     if out is not None:
         check_convolution(x, w, b, group, axes, out)

@@ -1,7 +1,5 @@
 """The native mathematical functions: their errors, in units in the last place, and what they give of special values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

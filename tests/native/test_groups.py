@@ -1,7 +1,5 @@
 """Groups of pointwise operators compute natively what they compute on NumPy, whatever they are made of."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from tests.effort import Spy, examples
+from tests.graphs import typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -317,11 +316,7 @@ def test_groups_write_over_what_they_write_over_on_numpy() -> None:
 
 def test_large_results_begin_at_cache_lines() -> None:
     x = np.linspace(-2, 2, 250_001, dtype=np.float32)
-    text = """graph(%x : Float(250001)):
-      %a : Tensor = onnx::Sigmoid(%x)
-      %y : Tensor = onnx::Mul(%a, %x)
-      return (%y)
-    """
+    text = typed_ir("x: Float(250001)", "y = Mul(Sigmoid(x), x)", "y")
     made = irc.compile(parse_graph(text), backend="native")
     kept = [made.run({"x": x})["y"] for _ in range(4)]
     assert {y.ctypes.data % 64 for y in kept} == {0}
@@ -329,15 +324,9 @@ def test_large_results_begin_at_cache_lines() -> None:
 
 # -- runs of large groups -------------------------------------------------------
 
-LARGE = """
-graph(%x : Float(*, *), %y : Float(*)):
-  %a = onnx::Mul(%x, %y)
-  %b = onnx::Exp(%a)
-  %c = onnx::Tanh(%b)
-  %d = onnx::Add(%c, %x)
-  %e = onnx::Neg(%y)
-  return (%d, %c, %e)
-"""
+LARGE = typed_ir(
+    "x: Float(*, *); y: Float(*)", "a = Mul(x, y); b = Exp(a); c = Tanh(b); d = Add(c, x); e = Neg(y)", "d, c, e"
+)
 X, Y = np.linspace(-2, 2, 1 << 20, dtype=np.float32).reshape(1024, 1024), np.linspace(-1, 1, 1024, dtype=np.float32)
 FEEDS = {"x": X, "y": Y}
 
@@ -550,14 +539,9 @@ def test_the_sign_of_a_constant_nan(sign: int) -> None:
         np.testing.assert_array_equal(model.run({"x": np.ones(4, np.float32)})["y"], np.full(4, sign, np.float32))
 
 
-PRODUCT = """
-graph(%x : Float(*, *), %w : Float(*, *), %b : Float(*), %c : Float(*)):
-  %m : Tensor = onnx::MatMul(%x, %w)
-  %a : Tensor = onnx::Add(%m, %b)
-  %d : Tensor = onnx::Tanh(%a)
-  %e : Tensor = onnx::Mul(%d, %c)
-  return (%e)
-"""
+PRODUCT = typed_ir(
+    "x, w: Float(*, *); b, c: Float(*)", "m = MatMul(x, w); a = Add(m, b); d = Tanh(a); e = Mul(d, c)", "e"
+)
 
 
 @pytest.mark.parametrize("sizes", [(5, 4, 5, 5), (5, 5, 4, 5), (5, 5, 5, 4), (4, 4, 5, 5)])
@@ -606,18 +590,16 @@ def test_results_that_are_no_arrays_of_their_own(outputs: str) -> None:
 
 
 def test_several_results_lie_in_planned_memory() -> None:
-    text = """graph(%x : Float(8, 64), %w : Float(64, 64)):
-      %a : Float(8, 64), %b : Float(8, 1), %c : Float(8, 64) = prim::FusionGroup_0(%x)
-      %m : Float(8, 64) = onnx::MatMul(%a, %w)
-      %n : Float(8, 64) = onnx::Mul(%m, %b)
-      return (%n, %c)
-    with prim::FusionGroup_0 = graph(%x : Float(8, 64)):
-      %a : Float(8, 64) = onnx::Sigmoid(%x)
-      %s : Float(8, 1) = onnx::ReduceSum[axes=[1], since_version=11](%a)
-      %b : Float(8, 1) = onnx::Sqrt(%s)
-      %c : Float(8, 64) = onnx::Neg(%a)
-      return (%a, %b, %c)
-    """
+    text = typed_ir(
+        "x: Float(8, 64); w: Float(64, 64)",
+        "a, b, c = FusionGroup_0(x); m = MatMul(a, w); n = Mul(m, b)",
+        "n, c",
+        FusionGroup_0=(
+            "x: Float(8, 64)",
+            "a = Sigmoid(x); b = Sqrt(ReduceSum(a, axes=[1], since_version=11)); c = Neg(a)",
+            "a, b, c",
+        ),
+    )
     x, w = np.random.default_rng(0).standard_normal((2, 64, 64), np.float32)
     feeds = {"x": x[:8], "w": w}
     wanted = irc.CompiledModel(parse_graph(text), backend="numpy").run(feeds)
@@ -652,12 +634,9 @@ def test_profiles_name_the_members_of_a_group_that_is_one_step(backend: str) -> 
 
 def test_a_convolution_in_a_group_uses_native_loops(spy: Spy) -> None:
     calls = spy(LOOPS, "depthwise")
-    graph = parse_graph("""graph(%x : Float(1, 8, 9, 9), %w : Float(8, 1, 3, 3)):
-      %a : Tensor = onnx::Conv[group=8](%x, %w)
-      %b : Tensor = onnx::LeakyRelu(%a)
-      %y : Tensor = onnx::Sigmoid(%b)
-      return (%y)
-    """)
+    graph = parse_graph(
+        typed_ir("x: Float(1, 8, 9, 9); w: Float(8, 1, 3, 3)", "y = Sigmoid(LeakyRelu(Conv(x, w, group=8)))", "y")
+    )
     feeds = {"x": np.ones((1, 8, 9, 9), np.float32), "w": np.ones((8, 1, 3, 3), np.float32)}
     compiled = irc.compile(graph, backend="native")
     compiled.run(feeds)

@@ -1,7 +1,5 @@
 """Convolutions and products of one model, whose inputs change from run to run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from tests.effort import examples
 
@@ -17,6 +15,7 @@ pytest.importorskip("llvmlite")
 
 import irc
 from irc.runtime.limits import Limits
+from tests.models import onnx_model
 
 Array = np.ndarray[Any, Any]
 
@@ -25,16 +24,9 @@ RNG = np.random.default_rng(1)
 
 def model(weights: dict[str, Array], given: dict[str, Array], group: int = 1, **attributes: Any) -> onnx.ModelProto:
     """A Conv of ``x``, whose weights ``w`` and bias ``b`` are constants or given."""
-    feeds = {"x": TensorProto.FLOAT} | dict.fromkeys(given, TensorProto.FLOAT)
     names = ["x", *[name for name in ("w", "b") if name in (*weights, *given)]]
-    graph = helper.make_graph(
-        [helper.make_node("Conv", names, ["y"], group=group, **attributes)],
-        "convolving",
-        [helper.make_tensor_value_info(name, kind, None) for name, kind in feeds.items()],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    node = helper.make_node("Conv", names, ["y"], group=group, **attributes)
+    return onnx_model(node, dict.fromkeys(["x", *given]), "y", weights, 17)
 
 
 def random(*shape: int) -> Array:
@@ -101,14 +93,7 @@ def test_equal_filters_make_equal_results():
 
 
 def product(kind: str, weights: dict[str, Array], version: int = 17, **attributes: Any) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        [helper.make_node(kind, ["x", *weights], ["y"], **attributes)],
-        "multiplying",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=4)
+    return onnx_model(helper.make_node(kind, ["x", *weights], ["y"], **attributes), {"x": None}, "y", weights, version)
 
 
 @pytest.mark.usefixtures("slow_blas")
@@ -171,19 +156,9 @@ def test_products_of_integers(first, second, zero, depth, has_zero, shapes):
     b = rng.integers(limits.min, limits.max, (depth, 140), second, endpoint=True)
     zeros = None if zero is None else rng.integers(0, 9, 140, second) if zero == "columns" else np.array(zero, second)
     weights = {"b": b} | ({} if zeros is None else {"bz": zeros})
-    kind = helper.np_dtype_to_tensor_dtype(np.dtype(first))
-    graph = helper.make_graph(
-        [
-            helper.make_node(
-                "MatMulInteger", ["a", "b", "az" if has_zero else "", *(["bz"] if zeros is not None else [])], ["y"]
-            )
-        ],
-        "multiplying",
-        [helper.make_tensor_value_info(name, kind, None) for name in ("a", *["az"] * has_zero)],
-        [helper.make_tensor_value_info("y", TensorProto.INT32, None)],
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    names = ["a", "b", "az" if has_zero else "", *(["bz"] if zeros is not None else [])]
+    inputs = dict.fromkeys(["a", *["az"] * has_zero], first)
+    made = onnx_model(helper.make_node("MatMulInteger", names, ["y"]), inputs, "y", weights, 17)
     native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
     limits = np.iinfo(first)
     for shape in shapes:
@@ -202,14 +177,8 @@ def padding(mode: str, pads: list[int], axes: list[int] | None, version: int, va
     operands |= {"value": np.array(value, "f4")} if value is not None else {}
     operands |= {"axes": np.array(axes)} if axes is not None else {}
     names = ["x", *[name if name in operands else "" for name in ("pads", "value", "axes")]]
-    graph = helper.make_graph(
-        [helper.make_node("Pad", names[: 4 if axes is not None else 3], ["y"], mode=mode)],
-        "padding",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(array, name) for name, array in operands.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=8)
+    node = helper.make_node("Pad", names[: 4 if axes is not None else 3], ["y"], mode=mode)
+    return onnx_model(node, {"x": None}, "y", operands, version)
 
 
 @examples(40)
@@ -260,14 +229,7 @@ def test_padding_that_changes():
 @examples(25)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 40), st.booleans()), min_size=1, max_size=5))
 def test_quantized_inputs_of_any_shape_and_order(inputs):
-    names = "yzs"
-    graph = helper.make_graph(
-        [helper.make_node("DynamicQuantizeLinear", ["x"], list(names))],
-        "quantizing",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, None)],
-        [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in names],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    made = onnx_model(helper.make_node("DynamicQuantizeLinear", ["x"], list("yzs")), {"x": None}, "yzs")
     native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
     for rows, size, is_turned in inputs:
         x = random(rows, size)
@@ -275,5 +237,5 @@ def test_quantized_inputs_of_any_shape_and_order(inputs):
             expected = plain.run({"x": given_})
             for limits in (None, None, Limits(bytes=1 << 20)):
                 found = native.run({"x": given_}, limits=limits)
-                for name in names:
+                for name in "yzs":
                     np.testing.assert_array_equal(found[name], expected[name], strict=True)

@@ -1,7 +1,5 @@
 """Loops whose iterations run at once: results, counters, when they end, and what runs step by step instead."""
 
-from __future__ import annotations
-
 import _thread
 import re
 import threading
@@ -16,8 +14,11 @@ pytest.importorskip("llvmlite")
 import irc
 from irc.ir import parse_graph
 from irc.ir.tensor import Array, Tensor
+from irc.native import iterations
+from irc.runtime.control_flow import Stack
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
+from tests.native.guarded import fresh, placed
 from tests.native.test_tables import f32, models, same_runs
 
 SCAN = """
@@ -450,3 +451,41 @@ def test_rows_with_the_numbers_of_iterations() -> None:
     for _ in range(3):
         with pytest.raises(irc.Error, match=r"onnx::Gather '%v'"):
             native.run(short)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_code_of_a_scan_touches_its_arrays_and_nothing_else(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sequences, scan outputs, and what the body makes."""
+    graph = parse_graph(SCAN.replace("OPTIONS", "").replace("Float(5, 7)", "Float(*, 7)"))
+    buffers: list[Array] = []
+
+    def buffer_for(stack: Any, count: int, dtype: Any, shape: tuple[int, ...]) -> Array:
+        if stack._buffer is None:
+            stack._buffer = fresh((count, *shape), dtype)
+            buffers.append(stack._buffer)
+        return stack._buffer
+
+    check_memory(graph, scan_feeds(rows), monkeypatch, {(Stack, "buffer_for"): buffer_for})
+    assert len(buffers) == 6
+
+
+def test_code_of_a_loop_touches_its_arrays_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = """%v : Float(*, 6) = aten::select(%z, %one, %i)
+      %m : Float(*, 6) = aten::addmm(%v, %a, %w, %one, %one)
+      %s : Float(*, 6) = aten::tanh(%m)
+      %t : Float(*, 6) = aten::sub(%s, %c, %half)"""
+    graph = parse_graph(TORCH.replace("LINES", f"      {lines}").replace("RETURNS", "%true, %t, %s"))
+    check_memory(graph, torch_feeds(), monkeypatch, {})
+
+
+def check_memory(graph: Any, feeds: dict[str, Any], monkeypatch: pytest.MonkeyPatch, more: dict[Any, Any]) -> None:
+    native, plain = (irc.compile(graph, passes="none", backend=name) for name in ("native", "numpy"))
+    wanted = plain.run(feeds)
+    given = {name: placed(x) if isinstance(x, np.ndarray) else x for name, x in feeds.items()}
+    native.run(given)
+    for (owner, name), function in {(iterations, "aligned_bytes"): lambda n: fresh((n,), np.uint8)[:], **more}.items():
+        monkeypatch.setattr(owner, name, function)
+    for _ in range(3):
+        for name, value in native.run(given).items():
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-5, atol=1e-5)
+    assert native.counters.compiled == 1

@@ -1,7 +1,5 @@
 """Copies of arrays whose axes are permuted, by native tiles, against NumPy's."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 
@@ -9,19 +7,21 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import helper
 
 import irc
 from irc.native.backend import Native
 from irc.native.inner_loops import LOOPS
 from irc.runtime.kernels.shape import padded
 from tests.effort import examples
+from tests.models import onnx_model
+from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
-from irc.native.moves import MOST_ROWS, call_for_copy
+from irc.native.moves import MOST_ROWS, call_for_copy, call_for_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +55,7 @@ def permuted(draw: st.DrawFn) -> Array:
 @examples(200)
 @given(permuted())
 def test_copies(x):
-    out = numbers(x.shape, x.dtype)
+    x, out = placed(x), fresh(x.shape, x.dtype)
     if (call := call_for_copy(x, out)) is not None:
         assert call.run((x, out))
         assert bits_of(out) == bits_of(x)
@@ -113,13 +113,37 @@ MODES = ["constant", "edge", "reflect", "wrap"]
 
 @examples(200)
 @given(to_pad())
+@example((np.ones((3, 4, 2), np.float32)[..., :1], [(1, 2), (0, 3), (0, 1)], "edge"))
 def test_padding(case):
     x, added, mode = case
     expected = padded(x, added, mode, 1)
-    out = numbers(expected.shape, x.dtype)
-    done = LOOPS.pad(x, added, mode, np.ones(1, x.dtype), out)
+    out = fresh(expected.shape, x.dtype)
+    done = LOOPS.pad(placed(x), added, mode, placed(np.ones(1, x.dtype)), out)
     assert done == (out.size <= MOST_ROWS * out.shape[-1])
     assert not done or bits_of(out) == bits_of(expected)
+
+
+@pytest.mark.parametrize("fills", [False, True])
+def test_rows_of_a_concatenation(fills: bool) -> None:
+    rows, width, whole, place = 3, 20, 32, 12
+    source = placed(np.arange(rows * width, dtype=np.uint8).reshape(rows, width))
+    out = fresh((rows, whole), source.dtype)
+    before = out[0, 0]
+    assert call_for_rows(rows, width, whole, place, fills=fills).run((source, out))
+    np.testing.assert_array_equal(out[:, place:], source)
+    assert (out[:, :place] == (0 if fills else before)).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_along_several_axes(shape: tuple[int, ...], turned: bool) -> None:
+    whole = placed(np.arange(2 * 3 * 4 * 5, dtype=np.int32).reshape(2, 3, 4, 5))
+    source = np.broadcast_to(whole[0, 0], (*shape[:-2], 4, 5))[..., : shape[-2], :] if len(shape) < 4 else whole
+    source = source[(..., slice(None, None, -1), slice(None))] if turned else source
+    (rows, *axes), (step, *steps) = source.shape[:-1], source.strides[:-1]
+    out = fresh(source.shape, source.dtype)
+    assert call_for_rows(rows, 20, 20, 0, step, inner=list(zip(axes, steps))).run((source, out))
+    np.testing.assert_array_equal(out, source)
 
 
 def test_rows_of_gaps_are_padded_by_numpy():
@@ -129,12 +153,9 @@ def test_rows_of_gaps_are_padded_by_numpy():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_operator_pads_natively(mode):
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [2, 3, 40, 60]), ("y", None)))
-    pads = helper.make_tensor("pads", TensorProto.INT64, [8], [0, 1, 2, 3, 1, 0, 5, -4])
-    value = helper.make_tensor("value", TensorProto.FLOAT, [], [2.5])
+    weights = {"pads": np.array([0, 1, 2, 3, 1, 0, 5, -4]), "value": np.array(2.5, np.float32)}
     node = helper.make_node("Pad", ["x", "pads", "value"], ["y"], mode=mode)
-    graph = helper.make_graph([node], "pad", [x], [y], [pads, value])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    proto = onnx_model(node, {"x": [2, 3, 40, 60]}, "y", weights)
     given = {"x": np.random.default_rng(0).standard_normal((2, 3, 40, 60)).astype(np.float32)}
     LOOPS._loops = {}
     found = irc.compile(proto, backend=Native()).run(given)["y"]
@@ -143,10 +164,7 @@ def test_the_operator_pads_natively(mode):
 
 
 def model(*nodes: onnx.NodeProto) -> onnx.ModelProto:
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [16, 40, 60]), ("y", None)))
-    shape = helper.make_tensor("shape", TensorProto.INT64, [2], [60, -1])
-    graph = helper.make_graph(nodes, "moves", [x], [y], [shape])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return onnx_model(nodes, {"x": [16, 40, 60]}, "y", {"shape": np.array([60, -1])})
 
 
 MODELS = {

@@ -1,7 +1,5 @@
 """Each primitive computes what NumPy does, bit by bit, for all element types and on each processor."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

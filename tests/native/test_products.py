@@ -1,7 +1,5 @@
 """Products by native loops: of integers, which are exact, and of floats."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes
@@ -9,9 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from tests.effort import examples
+from tests.models import onnx_model
+from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
@@ -38,8 +38,8 @@ def integers(shape: tuple[int, ...], dtype: str, seed: int) -> Array:
 
 
 def product(a: Array, zero: int, b: Array) -> Array | None:
-    out = np.full((*a.shape[:-1], b.shape[1]), 7, np.int32)
-    return out if LOOPS.integers(a, zero, b, out) else None
+    out = fresh((*a.shape[:-1], b.shape[1]), np.int32)
+    return out if LOOPS.integers(placed(a), zero, b, out) else None
 
 
 def exact(a: Array, zero: int, b: Array) -> Array:
@@ -58,10 +58,26 @@ def exact(a: Array, zero: int, b: Array) -> Array:
 )
 def test_sums_are_exact(batch, rows, depth, columns, dtype, zero, most):
     a = integers((*batch, rows, depth), dtype, 1)
-    b = as_constant(np.random.default_rng(2).integers(-most, most + 1, (depth, columns)).astype(np.float32))
+    b = as_constant(placed(np.random.default_rng(2).integers(-most, most + 1, (depth, columns)).astype(np.float32)))
     found = product(a, zero, b)
     if found is not None:
         np.testing.assert_array_equal(found, exact(a, zero, b))
+
+
+@natively
+@pytest.mark.parametrize("rows", [1, 15, 30])
+@pytest.mark.parametrize("dtype", ["u1", "i1"])
+@pytest.mark.parametrize("depth", [63, 64])
+@pytest.mark.parametrize("columns", [289, 320])
+def test_integers_with_a_zero_point(columns, depth, dtype, rows):
+    a = placed(integers((rows, depth), dtype, 1))
+    b = as_constant(placed(integers((depth, columns), "i1", 2)))
+    zero = placed(np.array([-7 if dtype == "i1" else 200], dtype))
+    multiply = LOOPS.integer_multiplier(a, b, None)
+    for own in (zero, None):
+        out = fresh((rows, columns), np.int32)
+        assert multiply is not None and multiply(a, own, out)
+        np.testing.assert_array_equal(out, exact(a, 0 if own is None else int(own.item()), b))
 
 
 @natively
@@ -117,9 +133,11 @@ def of_codes(depth: int, columns: int, block: int, zeros: str) -> tuple[Array, l
 
 def multiplied(x: Array, w: Array, parts: list[Array]) -> Array | None:
     """The product of a row."""
-    note_origin(w, parts)
-    multiply, out = LOOPS.row_multiplier(w), np.full((1, w.shape[1]), 7, np.float32)
-    return out if multiply is not None and multiply(x, out) else None
+    note_origin(w, [*map(placed, parts)])
+    multiply, out = LOOPS.row_multiplier(w), fresh((1, w.shape[1]), np.float32)
+    if multiply is not None:
+        multiply = multiply._replace(constants=tuple(map(placed, multiply.constants)))
+    return out if multiply is not None and multiply(placed(x), out) else None
 
 
 @natively
@@ -162,15 +180,7 @@ def test_models_multiply_codes_of_4_bits(has_epilogue, has_zeros):
     given_ = {"K": depth, "N": columns, "bits": 4, "block_size": 32, "domain": "com.microsoft"}
     nodes = [helper.make_node("MatMulNBits", ["x", "w", "s", *["z"] * has_zeros], ["m"], **given_)]
     nodes += [helper.make_node("Add", ["m", "b"], ["a"]), helper.make_node("Gelu", ["a"], ["g"])] * has_epilogue
-    graph = helper.make_graph(
-        nodes,
-        "codes",
-        [helper.make_tensor_value_info("x", 1, [1, depth])],
-        [helper.make_tensor_value_info("g" if has_epilogue else "m", 1, None)],
-        [numpy_helper.from_array(x, name) for name, x in arrays.items()],
-    )
-    imports = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
-    proto = helper.make_model(graph, opset_imports=imports, ir_version=9)
+    proto = onnx_model(nodes, {"x": [1, depth]}, "g" if has_epilogue else "m", arrays, com_microsoft=1)
     native, plain = (irc.compile(proto, backend=backend) for backend in ("native", "numpy"))
     feeds = {"x": rng.standard_normal((1, depth)).astype("f4")}
     before = sum(key[1] == "few bits" and arrays is not None for key, (_, arrays) in PACKED._kept.items())

@@ -1,7 +1,5 @@
 """Dynamic quantization by native loops, against NumPy's, to the bit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.effort import examples
+from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
@@ -23,10 +22,10 @@ Array = np.ndarray[Any, Any]
 SINGLE, BYTE = np.dtype("f4"), np.dtype("u1")
 
 
-def quantized(x: Array, empty: Any = np.empty) -> tuple[Array, ...]:
-    """The integers, the scale and the zero point of ``x``, in arrays that ``empty`` makes, by machine code."""
-    made = empty(x.shape, BYTE), empty((), SINGLE), empty((), BYTE)
-    assert LOOPS.quantize(x, *made)
+def quantized(x: Array) -> tuple[Array, ...]:
+    """The integers, the scale and the zero point of ``x``, by machine code."""
+    made = fresh(x.shape, BYTE), fresh((), SINGLE), fresh((), BYTE)
+    assert LOOPS.quantize(placed(x), *made)
     return made
 
 
@@ -91,10 +90,10 @@ def test_long_calls_pause(pacing):
 INTEGERS = [np.dtype(name) for name in ("i1", "u1", "i2", "u2")]
 
 
-def linear(x: Array, scale: Array, zero: Array | None, axis: int, dtype: np.dtype[Any], empty: Any = np.empty) -> Array:
-    """What machine code makes of ``x``, in an array that ``empty`` makes."""
-    out = empty(x.shape, dtype)
-    assert LOOPS.linear(x, scale, zero, axis, out)
+def linear(x: Array, scale: Array, zero: Array | None, axis: int, dtype: np.dtype[Any]) -> Array:
+    """What machine code makes of ``x``."""
+    out = fresh(x.shape, dtype)
+    assert LOOPS.linear(placed(x), placed(scale), None if zero is None else placed(zero), axis, out)
     return out
 
 

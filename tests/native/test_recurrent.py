@@ -1,7 +1,5 @@
 """Recurrent layers by native loops, against the interpreter's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,8 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.effort import examples
+from tests.models import onnx_model
+from tests.native.guarded import END, guarded
 
 pytest.importorskip("llvmlite")
 
@@ -42,7 +42,7 @@ def layer(op: str, sizes: tuple[int, int, int, int], directions: int, has_length
         "b": (directions, 2 * gates * hidden),
     }
     bound = hidden**-0.5
-    weights = [numpy_helper.from_array(rng.uniform(-bound, bound, s).astype("f4"), n) for n, s in shapes.items()]
+    weights = {name: rng.uniform(-bound, bound, shape).astype("f4") for name, shape in shapes.items()}
     states = ["h", "c"][: 2 if op == "LSTM" else 1]
     feeds: dict[str, Array] = {"x": rng.standard_normal((steps, batch, inputs)).astype("f4")}
     feeds |= {name: rng.standard_normal((directions, batch, hidden)).astype("f4") for name in states}
@@ -53,13 +53,7 @@ def layer(op: str, sizes: tuple[int, int, int, int], directions: int, has_length
     direction = "bidirectional" if directions == 2 else given
     operands = ["x", *shapes, "lengths" if has_lengths else "", *states]
     node = helper.make_node(op, operands, outputs, hidden_size=hidden, direction=direction, **attributes)
-    declared = [
-        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-        for name, x in feeds.items()
-    ]
-    results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
-    graph = helper.make_graph([node], "layer", declared, results, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), feeds
+    return onnx_model(node, feeds, outputs, weights, 17), feeds
 
 
 def check(model: onnx.ModelProto, feeds: dict[str, Array]) -> None:
@@ -113,15 +107,18 @@ def recur(
     steps: int,
     batch: int,
     hidden: int,
-    wrap: Any = np.asarray,
     constant: Any = as_constant,
     zero: int = 0,
     apart: int = 1,
 ) -> Any:
-    """What a loop makes of random operands, each of which is given as ``wrap`` gives it: the result, the states.
+    """What a loop makes of random operands: the result, the states.
 
     Steps are so many times as far ``apart`` as they need be, backwards if that is negative.
     """
+
+    def wrap(x: Array) -> Array:
+        return guarded(x, END) if END else x
+
     rng = np.random.default_rng(5)
     gates = CELLS.get(kind, 4)
     bound = hidden**-0.5
@@ -155,10 +152,13 @@ def test_results_do_not_depend_on_threads(kind):
 
 
 @pytest.mark.parametrize("apart", [-1, 2, -3])
+@pytest.mark.parametrize("hidden", [1, 3, 15, 20, 64, 70])
 @pytest.mark.parametrize("kind", [*CELLS, QUANTIZED])
-def test_steps_may_lie_anywhere(kind, apart):
-    _, out, states = recur(kind, 5, 1, 20)
-    done, found, others = recur(kind, 5, 1, 20, apart=apart)
+def test_steps_may_lie_anywhere(kind, hidden, apart):
+    """Of a quantized layer, weights have 8 bits, or 9 less a zero point."""
+    sizes, zero = (5, 1 if kind == QUANTIZED else 3, hidden), apart % 2
+    _, out, states = recur(kind, *sizes, zero=zero)
+    done, found, others = recur(kind, *sizes, zero=zero, apart=apart)
     assert done
     for value, other in zip((out, *states), (found, *others), strict=True):
         np.testing.assert_array_equal(value, other)

@@ -1,7 +1,5 @@
 """Fused groups of pointwise operators and operators that reduce rows, beside the members run one by one on NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from irc.native.groups import Group
+from irc.runtime.backends import ArrayType
 from tests.effort import examples
+from tests.graphs import typed_ir
+from tests.native.guarded import placed
 
 pytest.importorskip("llvmlite")
 
@@ -20,43 +22,25 @@ from irc.native.backend import Native
 Array = np.ndarray[Any, Any]
 
 GROUPS = {
-    "residual, layer": """
-graph(%x : Float(6, 70), %r : Float(6, 70), %b : Float(70), %s : Float(70)):
-  %a : Float(6, 70) = onnx::Add(%x, %b)
-  %h : Float(6, 70) = onnx::Add(%a, %r)
-  %y : Float(6, 70) = onnx::LayerNormalization(%h, %s, %b)
-  return (%y)
-""",
-    "the sum is a result, too": """
-graph(%x : Float(6, 70), %r : Float(6, 70), %s : Float(70)):
-  %h : Float(6, 70) = onnx::Add(%x, %r)
-  %y : Float(6, 70) = onnx::RMSNormalization(%h, %s)
-  %z : Float(6, 70) = onnx::Gelu(%y)
-  return (%h, %z)
-""",
-    "mask, scale, softmax": """
-graph(%x : Float(2, 3, 5, 40), %m : Float(2, 1, 1, 40), %s : Float()):
-  %a : Float(2, 3, 5, 40) = onnx::Mul(%x, %s)
-  %b : Float(2, 3, 5, 40) = onnx::Add(%a, %m)
-  %y : Float(2, 3, 5, 40) = onnx::Softmax(%b)
-  %z : Float(2, 3, 5, 40) = onnx::Mul(%y, %x)
-  return (%z)
-""",
-    "softmax of columns": """
-graph(%x : Float(30, 50), %y : Float(50)):
-  %a : Float(30, 50) = onnx::Sub(%x, %y)
-  %b : Float(30, 50) = onnx::Softmax[axis=0](%a)
-  %c : Float(30, 50) = onnx::Log(%b)
-  return (%b, %c)
-""",
-    "two normalisations": """
-graph(%x : Float(6, 70), %s : Float(70), %b : Float(70)):
-  %a : Float(6, 70) = onnx::LayerNormalization(%x, %s, %b)
-  %c : Float(6, 70) = onnx::Tanh(%a)
-  %y : Float(6, 70) = onnx::LayerNormalization(%c, %s, %b)
-  %z : Float(6, 70) = onnx::Add(%y, %a)
-  return (%z)
-""",
+    "residual, layer": typed_ir(
+        "x, r: Float(6, 70); b, s: Float(70)", "a = Add(x, b); h = Add(a, r); y = LayerNormalization(h, s, b)", "y"
+    ),
+    "the sum is a result, too": typed_ir(
+        "x, r: Float(6, 70); s: Float(70)", "h = Add(x, r); y = RMSNormalization(h, s); z = Gelu(y)", "h, z"
+    ),
+    "mask, scale, softmax": typed_ir(
+        "x: Float(2, 3, 5, 40); m: Float(2, 1, 1, 40); s: Float()",
+        "a = Mul(x, s); b = Add(a, m); y = Softmax(b); z = Mul(y, x)",
+        "z",
+    ),
+    "softmax of columns": typed_ir(
+        "x: Float(30, 50); y: Float(50)", "a = Sub(x, y); b = Softmax(a, axis=0); c = Log(b)", "b, c"
+    ),
+    "two normalisations": typed_ir(
+        "x: Float(6, 70); s, b: Float(70)",
+        "a = LayerNormalization(x, s, b); c = Tanh(a); y = LayerNormalization(c, s, b); z = Add(y, a)",
+        "z",
+    ),
     "by hand": """
 graph(%x : Float(6, 70), %s : Float(70)):
   %axes : Long(1) = prim::Constant[value=tensor([-1])]()
@@ -71,36 +55,20 @@ graph(%x : Float(6, 70), %s : Float(70)):
   %y : Float(6, 70) = onnx::Mul(%n, %s)
   return (%y, %w)
 """,
-    "squeezed": """
-graph(%x : Float(4, 6, 9), %y : Float(4, 6)):
-  %axes : Long(1) = prim::Constant[value=tensor([2])]()
-  %a : Float(4, 6, 9) = onnx::Exp(%x)
-  %m : Float(4, 6) = onnx::ReduceSum[keepdims=0](%a, %axes)
-  %l : Float(4, 6) = onnx::Log(%m)
-  %z : Float(4, 6) = onnx::Mul(%l, %y)
-  return (%z)
-""",
-    "middle axis, squeezed": """
-graph(%x : Float(4, 6, 9), %y : Float(9)):
-  %axes : Long(1) = prim::Constant[value=tensor([1])]()
-  %a : Float(4, 6, 9) = onnx::Abs(%x)
-  %m : Float(4, 9) = onnx::ReduceMax[keepdims=0](%a, %axes)
-  %z : Float(4, 9) = onnx::Mul(%m, %y)
-  return (%z)
-""",
-    "images": """
-graph(%x : Float(2, 6, 5, 7), %s : Float(6), %r : Float(2, 6, 5, 7)):
-  %a : Float(2, 6, 5, 7) = onnx::Add(%x, %r)
-  %n : Float(2, 6, 5, 7) = onnx::GroupNormalization[num_groups=3](%a, %s, %s)
-  %y : Float(2, 6, 5, 7) = onnx::HardSwish(%n)
-  return (%y)
-""",
-    "batch, relu": """
-graph(%x : Float(2, 6, 5, 7), %s : Float(6)):
-  %a : Float(2, 6, 5, 7) = onnx::BatchNormalization(%x, %s, %s, %s, %s)
-  %y : Float(2, 6, 5, 7) = onnx::Relu(%a)
-  return (%y)
-""",
+    "squeezed": typed_ir(
+        "x: Float(4, 6, 9); y: Float(4, 6)", "a = Exp(x); m = ReduceSum(a, [2], keepdims=0); z = Mul(Log(m), y)", "z"
+    ),
+    "middle axis, squeezed": typed_ir(
+        "x: Float(4, 6, 9); y: Float(9)", "a = Abs(x); m = ReduceMax(a, [1], keepdims=0); z = Mul(m, y)", "z"
+    ),
+    "images": typed_ir(
+        "x: Float(2, 6, 5, 7); s: Float(6); r: Float(2, 6, 5, 7)",
+        "a = Add(x, r); n = GroupNormalization(a, s, s, num_groups=3); y = HardSwish(n)",
+        "y",
+    ),
+    "batch, relu": typed_ir(
+        "x: Float(2, 6, 5, 7); s: Float(6)", "a = BatchNormalization(x, s, s, s, s); y = Relu(a)", "y"
+    ),
 }
 
 
@@ -110,6 +78,17 @@ def feeds(graph: Any) -> dict[str, Array]:
         value.name: np.asarray(rng.uniform(0.5, 1.5, value.type.shape) - (value.name == "x"), np.float32)
         for value in graph.inputs
     }
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_code_of_a_group_reads_its_operands_and_nothing_else(name: str) -> None:
+    graph = parse_graph(GROUPS[name])
+    operands = list(feeds(graph).values())
+    types = [ArrayType(x.dtype, x.shape) for x in operands]
+    kernel = Group(list(graph.nodes), list(graph.inputs), list(graph.outputs)).kernel(types)
+    plain, found = kernel(*operands), kernel(*map(placed, operands))
+    for x, y in zip(plain, found) if isinstance(plain, tuple) else [(plain, found)]:
+        np.testing.assert_array_equal(x, y)
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -234,20 +213,12 @@ def _type(size: list[int]) -> str:
     return f"Float({', '.join(map(str, size))})"
 
 
-TORCH = """graph(%x : Float(6, 70), %r : Float(6, 70), %w : Float(70)):
-  %one : int = prim::Constant[value=1]()
-  %axis : int = prim::Constant[value=-1]()
-  %none : NoneType = prim::Constant()
-  %shape : int[] = prim::Constant[value=[70]]()
-  %e : float = prim::Constant[value=0.001]()
-  %no : bool = prim::Constant[value=False]()
-  %a : Float(6, 70) = aten::add(%x, %r, %one)
-  %n : Float(6, 70) = aten::layer_norm(%a, %shape, %w, %none, %e, %no)
-  %t : Float(6, 70) = aten::tanh(%n)
-  %s : Float(6, 70) = aten::softmax(%t, %axis, %none)
-  %y : Float(6, 70) = aten::mul(%s, %r)
-  return (%y, %t)
-"""
+TORCH = typed_ir(
+    "x, r: Float(6, 70); w: Float(70)",
+    "a = aten.add(x, r, 1); n = aten.layer_norm(a, [70], w, None, 0.001, False); t = aten.tanh(n); "
+    "s = aten.softmax(t, -1, None); y = aten.mul(s, r)",
+    "y, t",
+)
 
 TORCH_IMAGES = """graph(%x : Float(2, 6, 5, 7), %w : Float(6), %v : Float(6)):
   %three : int = prim::Constant[value=3]()

@@ -1,16 +1,18 @@
 """Native operators that reduce rows, beside float64 and the NumPy kernels."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import helper
 
-from tests.effort import Spy
+from tests.effort import Spy, examples
+from tests.graphs import typed_ir
+from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
@@ -168,6 +170,58 @@ def test_operands_lie_in_any_way(view: str, shape: tuple[int, int]) -> None:
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
 
 
+def check_apart(case: Case, shape: tuple[int, ...], dtype: Any, steps: list[int]) -> None:
+    """Compare with what comes of operands in C order; elements lie so many apart along each axis, or backwards."""
+
+    def apart(x: Array) -> Array:
+        found = np.zeros([n * abs(step) for n, step in zip(x.shape, steps)], x.dtype)
+        found = found[tuple([slice(None, None, step) for step, _ in zip(steps, x.shape)])]
+        found[...] = x
+        return placed(found)
+
+    rng = np.random.default_rng(0)
+    given = [rng.uniform(0.5, 2, s).astype(dtype) for s in (shape, *case.parameters(shape))]
+    kernel = compiled(case.proto(shape, dtype), given)
+    plain = kernel(*given)
+    out = fresh(plain.shape, plain.dtype)
+    assert kernel(*map(apart, given), out=out) is out
+    tolerance = 2e-2 if np.dtype(dtype).itemsize == 2 else 1e-5
+    np.testing.assert_allclose(out.astype(np.float64), plain.astype(np.float64), rtol=tolerance, atol=tolerance)
+
+
+ONE_RESULT = sorted(name for name, case in CASES.items() if case.outputs == 1)
+sizes = st.sampled_from([1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 65, 130])
+dtypes = st.sampled_from([np.float32, np.float32, np.float64, np.float16, BFLOAT16])
+steps = st.lists(st.sampled_from([1, 1, 1, 2, -1, -2]), min_size=4, max_size=4)
+
+
+@examples(100)
+@given(st.sampled_from(ONE_RESULT), sizes, sizes, dtypes, steps)
+def test_rows_in_any_layout(name: str, rows: int, length: int, dtype: Any, moves: list[int]) -> None:
+    check_apart(CASES[name], (rows, length), dtype, moves)
+
+
+@examples(60)
+@given(
+    st.sampled_from(["L1", "Max", "L2"]),
+    st.tuples(sizes, st.sampled_from([1, 2, 3]), sizes),
+    st.sampled_from([[0], [1], [2], [0, 1], [1, 2], [0, 2], []]),
+    dtypes,
+    steps,
+)
+def test_reductions_in_any_layout(
+    name: str, shape: tuple[int, ...], axes: list[int], dtype: Any, moves: list[int]
+) -> None:
+    check_apart(reduction(name, axes), shape, dtype, moves)
+
+
+@pytest.mark.parametrize("moves", [[1, 1, 1, 1], [1, 2, -1, 2]])
+@pytest.mark.parametrize("name", CHANNELS)
+def test_images_in_any_layout(name: str, moves: list[int]) -> None:
+    for shape in ((2, 4, 7, 5), (1, 2, 33), (2, 8, 1, 1)):
+        check_apart(CHANNELS[name], shape, np.float32, moves)
+
+
 @pytest.mark.parametrize("name", ["softmax", "layer", "softmax of the first axis"])
 def test_results_have_equal_bits_on_any_number_of_threads(name: str) -> None:
     for shape in ((1024, 512), (3, 200_000), (4000, 12)):
@@ -215,20 +269,13 @@ def test_results_are_made_in_planned_memory() -> None:
         np.testing.assert_allclose(out, standardized(strange, (-1,))[0], rtol=1e-4, atol=1e-5)
 
 
-TORCH = """
-graph(%x : Tensor, %w : Tensor):
-  %axis : int = prim::Constant[value=-1]()
-  %first : int = prim::Constant[value=0]()
-  %none : NoneType = prim::Constant()
-  %shape : int[] = prim::Constant[value=[40]]()
-  %e : float = prim::Constant[value=0.001]()
-  %no : bool = prim::Constant[value=False]()
-  %a : Tensor = aten::softmax(%x, %axis, %none)
-  %b : Tensor = aten::_log_softmax(%x, %first, %no)
-  %c : Tensor = aten::layer_norm(%x, %shape, %w, %none, %e, %no)
-  %d : Tensor, %m : Tensor, %r : Tensor = aten::native_layer_norm(%x, %shape, %w, %w, %e)
-  return (%a, %b, %c, %d, %m, %r)
-"""
+TORCH = typed_ir(
+    "x, w: Tensor",
+    "a = aten.softmax(x, -1, None); b = aten._log_softmax(x, 0, False); "
+    "c = aten.layer_norm(x, [40], w, None, 0.001, False); "
+    "d, m, r = aten.native_layer_norm(x, [40], w, w, 0.001)",
+    "a, b, c, d, m, r",
+)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=str)

@@ -1,14 +1,15 @@
 """Support vector machines by native similarities, against the interpreter's."""
 
-from __future__ import annotations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import helper
 
 from tests.effort import examples
+from tests.models import onnx_model
 
 pytest.importorskip("llvmlite")
 
@@ -20,6 +21,7 @@ from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.ml import _RADIAL, Decided, Machine, _decided
 from irc.runtime.limits import Limits
 from irc.runtime.threads import share
+from tests.native.guarded import fresh, placed
 
 
 @examples(20)
@@ -29,14 +31,8 @@ def test_regressors(seed: int, features: int, vectors: int, rows: list[int]) -> 
     basis, factors = rng.standard_normal((vectors, features)), rng.standard_normal(vectors)
     given_ = {"kernel_type": "RBF", "kernel_params": [0.1, 0.0, 0.0], "n_supports": vectors, "rho": [0.5]}
     given_ |= {"support_vectors": basis.ravel().tolist(), "coefficients": factors.tolist()}
-    graph = helper.make_graph(
-        [helper.make_node("SVMRegressor", ["x"], ["y"], domain="ai.onnx.ml", **given_)],
-        "regressor",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [None, features])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, 1])],
-    )
-    imports = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 1)]
-    made = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    node = helper.make_node("SVMRegressor", ["x"], ["y"], domain="ai.onnx.ml", **given_)
+    made = onnx_model(node, {"x": [None, features]}, ai_onnx_ml=1)
     native, plain = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
     special = np.array([np.inf, -np.inf, np.nan, 1e30, -0.0], "f4")
     for n in rows:
@@ -88,11 +84,14 @@ SIZES = [[3, 4], [1, 0, 2], [0, 0, 5], [7, 30, 1, 19], [2] * 12]
 @pytest.mark.parametrize("rows", [1, 3, 3000])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_classifiers(sizes: list[int], rows: int, has_chances: bool) -> None:
-    given_ = machine(sizes, has_chances)
+    plain = machine(sizes, has_chances)
     similarities = np.random.default_rng(1).random((rows, sum(sizes)))
     similarities[rows // 2, 0] = np.nan
-    wanted = _decided(similarities, given_)
+    wanted = _decided(similarities, plain)
+    given_, similarities = Machine(*map(placed, plain)), placed(similarities)
     check_decided(decided(similarities, given_), wanted)
+    with patch.object(np, "empty", lambda shape, dtype=np.float64: fresh((*np.atleast_1d(shape),), dtype)):
+        check_decided(decided(similarities, given_), wanted)
     before = CURRENT.scope.share
     CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
     try:

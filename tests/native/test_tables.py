@@ -1,12 +1,12 @@
 """Tables of steps: results, what they refuse, branches, and what is done once for an arena."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.graphs import typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -136,15 +136,9 @@ def test_a_reshape_that_copies(used: str, perm: str, axes: str, name: str, dtype
 
 
 def test_a_reshape_that_copies_only_in_some_runs() -> None:
-    text = """
-graph(%x : Float(*, *), %s : Long(1)):
-  %a : Float(*, *) = onnx::Relu(%x)
-  %t : Float(*, *) = onnx::Transpose[perm=[1, 0]](%a)
-  %b : Float(*) = onnx::Reshape(%t, %s)
-  %c : Float(*) = onnx::Neg(%b)
-  %d : Float(*) = onnx::Add(%c, %b)
-  return (%d)
-"""
+    text = typed_ir(
+        "x: Float(*, *); s: Long(1)", "b = Reshape(Transpose(Relu(x), perm=[1, 0]), s); d = Add(Neg(b), b)", "d"
+    )
     shapes = [(3, 4), (3, 4), (3, 4), (1, 4), (1, 4), (1, 4), (3, 4), (5, 1), (5, 1)]
     same_runs(text, *[{"x": f32(*shape), "s": np.array([-1])} for shape in shapes])
 
@@ -178,19 +172,12 @@ def test_a_model_computes_the_same_bits_in_its_first_run_and_later() -> None:
     assert len(set(runs)) == 1
 
 
-VIEWS = """
-graph(%x : Float(4, 6)):
-  %a : Float(4, 6) = onnx::Neg(%x)
-  %t : Float(6, 4) = onnx::Transpose[perm=[1, 0]](%a)
-  %s : Long(2) = onnx::Shape(%t)
-  %one : Long(1) = prim::Constant[value=tensor([1])]()
-  %m : Long(2) = onnx::Mul(%s, %one)
-  %b : Float(6, 4) = onnx::Reshape(%t, %m)
-  %c : Float(6, 4) = onnx::Exp(%b)
-  %d : Float(6, 4) = onnx::Add(%c, %t)
-  %e : Float(6, 4) = onnx::Neg(%d)
-  return (%e)
-"""
+VIEWS = typed_ir(
+    "x: Float(4, 6)",
+    "a = Neg(x); t = Transpose(a, perm=[1, 0]); s = Shape(t); m = Mul(s, [1]); b = Reshape(t, m); "
+    "c = Exp(b); d = Add(c, t); e = Neg(d)",
+    "e",
+)
 
 
 def test_views_and_arithmetic_on_shapes_are_done_once() -> None:
@@ -360,14 +347,7 @@ def test_branches_that_shapes_decide_run_for_what_they_write(backend: str) -> No
 
 
 def test_results_without_elements() -> None:
-    text = """
-    graph(%x : Float(0), %y : Float(0)):
-      %a : Float(0) = onnx::Concat[axis=0](%x, %y)
-      %b : Float(0) = onnx::Concat[axis=0](%a, %y)
-      %c : Float(0) = onnx::Concat[axis=0](%b, %a)
-      %d : Float(0) = onnx::Neg(%c)
-      return (%d)
-    """
+    text = typed_ir("x, y: Float(0)", "a = Concat(x, y, axis=0); d = Neg(Concat(Concat(a, y, axis=0), a, axis=0))", "d")
     same_runs(text, *[{"x": f32(0), "y": f32(0)}] * 4)
 
 
@@ -390,16 +370,7 @@ def test_groups_that_differ_in_the_shapes_of_constants() -> None:
 
 
 def test_parts_of_elements_between_elements() -> None:
-    text = """
-    graph(%x : Float(6, 8), %w : Float(8, 5)):
-      %begin : Long(1) = prim::Constant[value=tensor([0])]()
-      %end : Long(1) = prim::Constant[value=tensor([6])]()
-      %y : Float(6, 8) = onnx::Slice(%x, %begin, %end)
-      %a : Float(6, 5) = onnx::MatMul(%y, %w)
-      %b : Float(6, 5) = onnx::Neg(%a)
-      %c : Float(6, 5) = onnx::Abs(%b)
-      return (%c)
-    """
+    text = typed_ir("x: Float(6, 8); w: Float(8, 5)", "c = Abs(Neg(MatMul(Slice(x, [0], [6]), w)))", "c")
     records = np.zeros((6, 8), np.dtype([("number", "f4"), ("letter", "u2")]))
     records["number"] = f32(6, 8)
     same_runs(text, *[{"x": records["number"], "w": f32(8, 5)} for _ in range(4)])

@@ -1,7 +1,5 @@
 """Several threads at one table: results, refusals, calls that fail, errors, and helpers that find nothing to do."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 from typing import Any

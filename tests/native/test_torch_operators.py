@@ -1,7 +1,5 @@
 """TorchScript's pointwise operators compute natively what their kernels do, in the same types and layouts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+
+from tests.graphs import typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -142,17 +142,11 @@ def test_operators(name: str, step: int) -> None:
     assert (name in WITHOUT) == (not seen["compiled"])
 
 
-ALONE = """
-graph(%x : Tensor, %y : Tensor):
-  %n : str = prim::Constant[value="tanh"]()
-  %h : float = prim::Constant[value=0.5]()
-  %a : Tensor = aten::gelu(%x, %n)
-  %b : Tensor = aten::leaky_relu_(%a, %h)
-  %c : Tensor = aten::silu(%b)
-  %d : Tensor = aten::sigmoid_(%c)
-  %e : Tensor = aten::xlogy(%d, %y)
-  return (%a, %d, %e)
-"""
+ALONE = typed_ir(
+    "x, y: Tensor",
+    "a = aten.gelu(x, 'tanh'); d = aten.sigmoid_(aten.silu(aten.leaky_relu_(a, 0.5))); e = aten.xlogy(d, y)",
+    "a, d, e",
+)
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -1,7 +1,5 @@
 """Ensembles of trees by native loops, against the interpreter's, to the bit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -16,8 +14,9 @@ pytest.importorskip("llvmlite")
 from irc.errors import Error
 from irc.native.inner_loops import LOOPS
 from irc.runtime.bounds import CURRENT, NONE
-from irc.runtime.kernels.ml_trees import LEAF, Forest, Votes
+from irc.runtime.kernels.ml_trees import LEAF, Forest, TreeTables, Votes
 from irc.runtime.threads import share
+from tests.native.guarded import fresh, placed
 
 Array = np.ndarray[Any, Any]
 
@@ -83,11 +82,16 @@ def test_random_forests(seed, trees, depth, columns, targets, modes, votes, dtyp
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
-def test_there_is_code_for_floats():
-    made, x = forest(1, 5, 4, 3, 2, [0], "f4"), inputs(1, 7, 3, "f4")
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("seed", range(5))
+def test_there_is_code_for_floats(seed, dtype):
+    made, x = forest(seed, 5, 4, 3, 2, [0, 3], dtype), placed(inputs(seed, 7, 3, dtype))
     assert made.tables is not None
-    found = np.zeros((7, 2), np.float32)
-    vote = LOOPS.voter(x, made.tables, found)
+    *arrays, modes, depth = made.tables
+    tables = TreeTables(*map(placed, arrays), modes, depth)
+    found = fresh((7, 2), dtype)
+    found[...] = 0
+    vote = LOOPS.voter(x, tables, found)
     assert vote is not None and vote(x, found)
     np.testing.assert_array_equal(found, totals(made, x, 2, "SUM", NONE))
     assert LOOPS.voter(x.astype(np.int64), made.tables, found) is None

@@ -1,7 +1,5 @@
 """Depthwise convolution and pooling by native loops, against the interpreter's kernels."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import helper
 
 import irc
 from irc.errors import Error
@@ -22,6 +20,8 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.pool import maxima, means
 from irc.runtime.kernels.windows import Axes, Window, columns
 from tests.effort import examples
+from tests.models import onnx_model
+from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
@@ -97,10 +97,10 @@ many = examples(40)
 @many
 @given(windows(), st.sampled_from(FLOATS), st.integers(1, 3), st.integers(1, 3), st.sampled_from(LAYOUTS), st.data())
 def test_depthwise_convolution(axes, dtype, channels, sharing, layout, data):
-    x = laid(random((2, channels + 1, *[a.size for a in axes]), dtype, 1), layout)
-    w = random((x.shape[1] * sharing, 1, *[a.kernel for a in axes]), dtype, 2)
-    b = data.draw(st.sampled_from([None, random((len(w),), dtype, 3)]))
-    out = np.full((2, len(w), *[a.out for a in axes]), 7, dtype)
+    x = placed(laid(random((2, channels + 1, *[a.size for a in axes]), dtype, 1), layout))
+    w = placed(random((x.shape[1] * sharing, 1, *[a.kernel for a in axes]), dtype, 2))
+    b = data.draw(st.sampled_from([None, placed(random((len(w),), dtype, 3))]))
+    out = fresh((2, len(w), *[a.out for a in axes]), dtype)
     LOOPS._loops = {}
     assert with_loops(convolve)(x, w, b, x.shape[1], axes, out=out) is out
     assert_made()
@@ -145,11 +145,10 @@ def test_maxima(axes, dtype, layout, special):
     x = random((2, 3, *[a.size for a in axes]), dtype, 1)
     if special and dtype.kind not in "iu":
         x.flat[::7], x.flat[3::11], x.flat[5::13], x.flat[::17] = np.nan, np.inf, -np.inf, -0.0
-    x = laid(x, layout)
+    x, found = placed(laid(x, layout)), fresh((2, 3, *[a.out for a in axes]), dtype)
     LOOPS._loops = {}
-    found = with_loops(maxima)(x, axes)
+    with_loops(maxima)(x, axes, out=found)
     assert_made()
-    assert found.dtype == dtype
     exact = np.dtype(np.float64) if dtype.kind not in "iu" else dtype
     np.testing.assert_array_equal(found.astype(exact), maxima(x, axes).astype(exact))
 
@@ -171,16 +170,16 @@ def test_maxima_of_large_windows(kernel, stride):
     windows(), st.sampled_from(FLOATS), st.sampled_from(LAYOUTS), st.booleans(), st.sampled_from([None, None, 3, -7])
 )
 def test_means(axes, dtype, layout, include, divisor):
-    x = laid(random((2, 3, *[a.size for a in axes]), dtype, 1), layout)
+    x = placed(laid(random((2, 3, *[a.size for a in axes]), dtype, 1), layout))
+    found = fresh((2, 3, *[a.out for a in axes]), dtype)
     LOOPS._loops = {}
     with np.errstate(all="ignore"):
-        found = with_loops(means)(x, axes, include, divisor)
+        with_loops(means)(x, axes, include, divisor, out=found)
         assert_made()
         exact = means(x.astype(np.float64), axes, include, divisor)
         sizes = abs(means(abs(x.astype(np.float64)), axes, include, divisor))
     inner = max(2.0**-24, UNIT[dtype.name]) if dtype.itemsize < 8 else UNIT[dtype.name]
     depth = sum(a.kernel for a in axes)
-    assert found.dtype == dtype
     np.testing.assert_array_equal(np.isnan(found), np.isnan(exact))
     seen = ~np.isnan(exact)
     assert (abs(found.astype(np.float64) - exact)[seen] <= (sizes * inner * (depth + 1) + 1e-30)[seen]).all()
@@ -205,9 +204,8 @@ def test_columns(axes, dtype, channels, data):
     start = data.draw(st.integers(0, axes[0].out - 1))
     count = data.draw(st.integers(1, axes[0].out - start))
     expected = columns(x, axes, start, count).copy()
-    LOOPS._loops = {}
-    found = with_loops(columns)(x, axes, start, count)
-    assert_made()
+    found = fresh(expected.shape, dtype)
+    assert LOOPS.columns(placed(x), axes, start, found)
     np.testing.assert_array_equal(found.view(f"u{dtype.itemsize}"), expected.view(f"u{dtype.itemsize}"))
 
 
@@ -313,15 +311,10 @@ def test_torch_operators_share_the_loops(call, layout):
 
 @pytest.mark.parametrize("kind", ["MaxPool", "AveragePool", "Conv"])
 def test_threads_give_equal_bits(kind):
-    shapes = [("x", [4, 64, 112, 112]), ("y", None)] + [("w", [64, 1, 3, 3])] * (kind == "Conv")
-    x, y, *w = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes]
-    attributes = {"group": 64} if w else {"kernel_shape": [3, 3]}
-    node = helper.make_node(kind, ["x", "w"][: 1 + len(w)], ["y"], pads=[1, 1, 1, 1], **attributes)
-    proto = helper.make_model(
-        helper.make_graph([node], "windows", [x, *w], [y]), opset_imports=[helper.make_opsetid("", 21)], ir_version=10
-    )
     given = {"x": random((4, 64, 112, 112), np.dtype("f4"), 1), "w": random((64, 1, 3, 3), np.dtype("f4"), 2)}
-    given = {name: value for name, value in given.items() if name in node.input}
+    given = given if kind == "Conv" else {"x": given["x"]}
+    attributes = {"group": 64} if kind == "Conv" else {"kernel_shape": [3, 3]}
+    proto = onnx_model(helper.make_node(kind, [*given], ["y"], pads=[1, 1, 1, 1], **attributes), given)
     one, two = (irc.compile(proto, backend=Native(), options=irc.Options(threads=n)).run(given)["y"] for n in (1, 2))
     call = list(LOOPS._loops.values())[-1].call
     assert call is not None and call.pieces > 1
@@ -331,11 +324,8 @@ def test_threads_give_equal_bits(kind):
 def test_limits_are_heeded():
     axes = Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "NOTSET", False).resolve((400, 400))
     x = random((1, 8, 400, 400), np.dtype("f4"), 1)
-    info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", list(x.shape)), ("y", None))]
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
-    graph = helper.make_graph([node], "windows", info[:1], info[1:])
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    model = irc.compile(proto, backend=Native())
+    model = irc.compile(onnx_model(node, {"x": x}), backend=Native())
     with pytest.raises(Error, match=r"^IRC442: "):
         model.run({"x": x}, limits=irc.Limits(bytes=1 << 20))
     np.testing.assert_array_equal(model.run({"x": x}, limits=irc.Limits(bytes=1 << 30))["y"], maxima(x, axes))

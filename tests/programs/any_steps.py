@@ -1,7 +1,5 @@
 """Steps with values of wide types: lists of anything, lists that hold themselves, casts."""
 
-from __future__ import annotations
-
 from irc.ir import Value, types
 from irc.ir.types import ListType, Type, UnionType
 from tests.programs.kinds import Bag, Boxed, Kind, admits, ir_type, opened

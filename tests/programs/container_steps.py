@@ -1,7 +1,5 @@
 """Steps that make lists, tuples, dictionaries and optionals, change them, and take them apart."""
 
-from __future__ import annotations
-
 from irc.ir import Value
 from tests.programs.any_steps import new_bag
 from tests.programs.kinds import FLOAT, KEYS, LONG, Bag, Kind, Map, Opt, Seq, Tens, Tup, fits

@@ -1,7 +1,5 @@
 """Steps that append branches, loops and calls."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

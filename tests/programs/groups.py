@@ -1,7 +1,5 @@
 """Cuts programs into groups of nodes as no pass would: with views, writes, branches, calls and other groups inside."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from random import Random
 

@@ -1,7 +1,5 @@
 """Steps that append ``onnx`` operators on whole tensors: products, convolutions, reductions, shape arithmetic."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from irc.ir import Tensor, Value

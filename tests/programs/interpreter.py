@@ -1,7 +1,5 @@
 """An interpreter that is obviously right: no slots, nothing dropped, nothing reused. It can be watched."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 

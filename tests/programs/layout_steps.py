@@ -1,7 +1,5 @@
 """Steps that see how tensors lie in memory, and writes whose functional forms lay out results in another way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from irc.ir import types

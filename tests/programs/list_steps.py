@@ -1,7 +1,5 @@
 """Steps that make lists of views, and lists and dictionaries out of others."""
 
-from __future__ import annotations
-
 from irc.ir import Value
 from tests.programs.container_steps import append, fitting, new_list, set_item
 from tests.programs.kinds import KEYS, Map, Opt, Seq, Tens

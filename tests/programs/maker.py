@@ -1,7 +1,5 @@
 """The core of the generator: draws, scopes, and nodes whose results are known to be possible."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cache

@@ -1,7 +1,5 @@
 """Steps that append ``onnx`` operators, their in-place variants among them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from irc.ir import Value

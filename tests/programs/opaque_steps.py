@@ -4,8 +4,6 @@ What they return depends on how often such a node has run before, and shares mem
 merges, removes or moves one of them, or writes over what it was given, changes results.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

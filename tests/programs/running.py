@@ -1,7 +1,5 @@
 """Running programs and comparing what they compute."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Steps that take parts of tensors, by constant and computed bounds, and write to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from irc.ir import Value, types

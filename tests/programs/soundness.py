@@ -1,7 +1,5 @@
 """Watches a program run and compares what happens to memory with what the alias analysis says may."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

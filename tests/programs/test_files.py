@@ -1,7 +1,5 @@
 """Programs saved and loaded."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

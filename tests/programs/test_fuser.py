@@ -1,7 +1,5 @@
 """What must hold of fusion groups, whatever the program."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 

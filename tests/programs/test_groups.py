@@ -1,7 +1,5 @@
 """Whatever is put into groups computes what it did: groups that the fuser did not make are everybody's."""
 
-from __future__ import annotations
-
 from hypothesis import given, note
 from hypothesis import strategies as st
 

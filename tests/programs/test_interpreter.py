@@ -1,7 +1,5 @@
 """The interpreter that random programs are judged by."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from irc.ir import parse_graph

@@ -1,7 +1,5 @@
 """Random programs that change shapes and strides in place: what is one tensor, and that passes see the difference."""
 
-from __future__ import annotations
-
 from unittest.mock import patch
 
 import pytest

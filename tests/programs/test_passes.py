@@ -1,7 +1,5 @@
 """Random pipelines of all passes never change what a random program computes; what they do is determined."""
 
-from __future__ import annotations
-
 from hypothesis import given, note
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Plans against the interpreter, and the boundary around them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

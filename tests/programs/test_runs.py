@@ -1,7 +1,5 @@
 """However a program is run, the same comes out: in groups, in place or not, reordered, in planned memory, donated..."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Programs as text: what is printed reads back equal, and computes the same."""
 
-from __future__ import annotations
-
 from hypothesis import given
 
 from irc.ir import parse_module, structurally_equal

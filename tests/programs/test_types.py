@@ -1,7 +1,5 @@
 """What shape inference says of types is true of the values that appear when a program runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

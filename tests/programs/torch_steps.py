@@ -1,7 +1,5 @@
 """Steps that append ``aten`` operators: arithmetic, views, writes in place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from irc.ir.types import TENSOR, ListType

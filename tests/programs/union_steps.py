@@ -1,7 +1,5 @@
 """Steps that make unions of values of different types, and tell what they are."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from irc.ir import types

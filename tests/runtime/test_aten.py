@@ -10,6 +10,7 @@ from irc.alias import analyze
 from irc.errors import Error
 from irc.ir import parse_graph, parse_module
 from irc.runtime.kernels.registry import find_binder
+from tests.graphs import ir
 from tests.operators import COPIED
 from tests.runtime.helpers import f32, run
 
@@ -128,16 +129,12 @@ def test_copied_views_are_what_the_views_show_elsewhere(name, arguments):
 
 
 def test_writes_do_not_reach_copied_views():
-    text = """graph(%x : Float(2, 3)):
-      %0 : int = prim::Constant[value=0]()
-      %1 : int = prim::Constant[value=1]()
-      %y : Tensor = aten::mul(%x, %x)
-      %c : Tensor = aten::select_copy(%y, %0, %1)
-      %s : Tensor[] = aten::split_copy(%y, %1, %0)
-      %p : Tensor, %q : Tensor = prim::ListUnpack(%s)
-      %z : Tensor = aten::add_(%y, %1, %1)
-      return (%c, %p, %q, %z)
-    """
+    text = ir(
+        "x: Float(2, 3)",
+        "y = aten.mul(x, x); c = aten.select_copy(y, 0, 1); s: 'Tensor[]' = aten.split_copy(y, 1, 0); "
+        "p, q = prim.ListUnpack(s); z = aten.add_(y, 1, 1)",
+        "c, p, q, z",
+    )
     module = parse_module(text)
     db = analyze(module.main)
     copies, z = [module.main.value(name) for name in "cpq"], module.main.value("z")

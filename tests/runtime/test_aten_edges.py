@@ -12,6 +12,7 @@ import pytest
 
 import irc
 from irc.errors import Error
+from tests.graphs import typed_ir
 from tests.runtime.helpers import f32, graph_of
 from tests.runtime.test_aten import op
 
@@ -280,12 +281,7 @@ def test_powers_of_zero_by_declared_types(passes: str) -> None:
 def test_strides_of_dimensions_of_one_position(
     passes: str, shape: tuple[int, ...], own: list[int], turned: list[int], tmp_path: Path
 ) -> None:
-    text = """graph(%x : Tensor):
-  %t : Tensor = aten::t(%x)
-  %s : int[] = aten::stride(%x)
-  %r : int[] = aten::stride(%t)
-  return (%s, %r)
-"""
+    text = typed_ir("x: Tensor", "t = aten.t(x); s: 'int[]' = aten.stride(x); r: 'int[]' = aten.stride(t)", "s, r")
     model = irc.compile(graph_of(text), passes=passes)
     model.save(tmp_path / "m.irc")
     for each in (model, irc.load(tmp_path / "m.irc")):

@@ -19,6 +19,7 @@ from irc.support import plugins
 from irc.tools import report_text
 from tests.doc_blocks import file_of
 from tests.graphs import ir
+from tests.models import onnx_model
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "backends.md"
 
@@ -233,11 +234,10 @@ def test_the_backend_of_the_page() -> None:
 
 
 def test_onnx_backend() -> None:
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])]
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [4]) for n in "xy")
-    model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 18)])
+    model = onnx_model(nodes, {"x": [4]})
     backend = Members()
     (found,) = onnx_backend.prepare(model, backend=backend).run([X[0, :4]])
     np.testing.assert_array_equal(found, -np.maximum(X[0, :4], 0))

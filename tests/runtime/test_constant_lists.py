@@ -4,6 +4,7 @@ import pytest
 
 import irc
 from irc.errors import Error
+from tests.graphs import typed_ir
 from tests.runtime.helpers import model_of
 
 
@@ -31,13 +32,7 @@ graph(%s : str):
 
 @pytest.mark.parametrize("pipeline", ["none", "default"])
 def test_a_run_does_not_change_a_constant_list(pipeline):
-    text = """
-graph(%n : int):
-  %l : int[] = prim::Constant[value=[1, 2]]()
-  %m : int[] = aten::append(%l, %n)
-  %k : int = aten::len(%l)
-  return (%k)
-"""
+    text = typed_ir("n: int", "m: 'int[]' = aten.append([1, 2], n); k: int = aten.len([1, 2])", "k")
     model = irc.compile(irc.ir.parse_module(text), pipeline)
     for _ in range(2):
         with pytest.raises(Error, match=r"^IRC431: .*would change a list that is a constant"):

@@ -28,14 +28,7 @@ def test_chain_of_kernels():
 
 
 def test_absent_inputs_and_unused_outputs():
-    text = """
-    graph(%x : Float(2, 3), %k : Long(1)):
-      %none : NoneType = prim::Constant()
-      %high : Float() = prim::Constant[value=tensor<Float()>([2.])]()
-      %c : Float(2, 3) = onnx::Clip(%x, %none, %high)
-      %values : Float(2, 1), %indices : Long(2, 1) = onnx::TopK[axis=-1](%c, %k)
-      return (%indices)
-    """
+    text = typed_ir("x: Float(2, 3); k: Long(1)", "values, indices = TopK(Clip(x, None, 2.0), k, axis=-1)", "indices")
     (indices,) = run(text, f32([0, 1, 5], [1, 0, -1]), np.array([1]))
     np.testing.assert_array_equal(indices, [[2], [0]])
 
@@ -354,13 +347,7 @@ def test_what_is_written_over(lines, results, over):
 
 
 def test_of_two_operands_one_may_be_absent():
-    text = """
-    graph(%x : Float(3)):
-      %none : NoneType = prim::Constant()
-      %a : Float(3) = onnx::Neg(%x)
-      %b : Float(3) = onnx::Clip(%a, %none)
-      return (%b)
-    """
+    text = typed_ir("x: Float(3)", "b = Clip(Neg(x), None)", "b")
     counters = Run()
     (b,) = run(text, f32(1, -2, 3), counters=counters)
     assert b.tolist() == [-1, 2, -3]

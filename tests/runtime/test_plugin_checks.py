@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 import irc
 from irc.errors import Error
@@ -19,6 +19,7 @@ from irc.runtime.binding import bind
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
 from tests.effort import Spy
+from tests.models import onnx_model
 from tests.operators import operator_of, records_for_a_while
 from tests.runtime.helpers import f32
 
@@ -245,14 +246,7 @@ def test_more_inputs_than_the_row_has() -> None:
 @pytest.mark.parametrize("outputs", [["y"], ["y", ""], ["", "y"]])
 def test_results_that_a_node_leaves_out(outputs: list[str]) -> None:
     register(operator_of("test.given::Both(Tensor x) -> (Tensor, Tensor)"))
-    graph = helper.make_graph(
-        [helper.make_node("Both", ["x"], outputs, domain="test.given")],
-        "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])],
-    )
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("test.given", 1)]
-    proto = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    proto = onnx_model(helper.make_node("Both", ["x"], outputs, domain="test.given"), {"x": [3]}, test_given=1)
     registry.kernel("test.given::Both")(lambda node: lambda x: (x + 1, x + 2))
     assert irc.compile(proto).run({"x": X})["y"].tolist() == ([2, 3, 4] if outputs[0] else [3, 4, 5])
     registry.kernel("test.given::Both")(lambda node: lambda x: x + 1)

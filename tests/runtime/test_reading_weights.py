@@ -9,12 +9,13 @@ from threading import Barrier
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import irc
 from irc.errors import Error
 from irc.ir import DType, Graph, Tensor, parse_graph
 from irc.runtime.model import CompiledModel
+from tests.models import onnx_model
 
 SIZE = 160  # 100 KB: not read at once
 WEIGHTS = np.random.default_rng(0).standard_normal((SIZE, SIZE)).astype(np.float32)
@@ -22,11 +23,7 @@ X = np.random.default_rng(1).standard_normal((3, SIZE)).astype(np.float32)
 
 
 def product() -> onnx.ModelProto:
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, SIZE])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, SIZE])
-    node = helper.make_node("MatMul", ["x", "w"], ["y"])
-    graph = helper.make_graph([node], "g", [x], [y], [numpy_helper.from_array(WEIGHTS, "w")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    return onnx_model(helper.make_node("MatMul", ["x", "w"], ["y"]), {"x": [3, SIZE]}, "y", {"w": WEIGHTS})
 
 
 def right(model: CompiledModel) -> bool:

@@ -94,14 +94,11 @@ graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(m, 1024)):
   %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
   return (%y, %present_0)
 """,
-    "index_copy_": """
-graph(%x : Float(n, 1024), %at : Long(n), %past_0 : Float(6, 1024)):
-  %axis : int = prim::Constant[value=0]()
-  %none : NoneType = prim::Constant()
-  %present_0 : Float(6, 1024) = aten::index_copy_(%past_0, %axis, %at, %x)
-  %y : Float() = aten::sum(%present_0, %none)
-  return (%y, %present_0)
-""",
+    "index_copy_": typed_ir(
+        "x: Float(n, 1024); at: Long(n); past_0: Float(6, 1024)",
+        "present_0 = aten.index_copy_(past_0, 0, at, x); y = aten.sum(present_0, None)",
+        "y, present_0",
+    ),
 }
 
 SUM = """

@@ -4,12 +4,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 from onnx import helper
 
 import irc
 from irc.runtime.kernels import numerics
+from tests.models import onnx_model
 from tests.runtime.helpers import run
 from tests.runtime.test_aten import op
 
@@ -75,17 +75,13 @@ NODES: dict[str, tuple[dict[str, Any], list[float]]] = {
 def test_of_onnx(name: str, dtype: Any, passes: str) -> None:
     """Alone, and within what may be fused; an inverse makes the sign an infinity's."""
     attributes, bounds = NODES[name]
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    constants = [helper.make_tensor(f"c{i}", element, [], [b]) for i, b in enumerate(bounds)]
+    constants = {f"c{i}": np.array(bound, dtype) for i, bound in enumerate(bounds)}
     nodes = [
         helper.make_node("Neg", ["x"], ["n"]),
-        helper.make_node(name, ["n", *(c.name for c in constants)], ["a"], **attributes),
+        helper.make_node(name, ["n", *constants], ["a"], **attributes),
         helper.make_node("Reciprocal", ["a"], ["y"]),
     ]
-    x, y = (helper.make_tensor_value_info(n, element, ["n"]) for n in "xy")
-    graph = helper.make_graph(nodes, "g", [x], [y], constants)
-    model: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    compiled = irc.compile(model, passes=passes)
+    compiled = irc.compile(onnx_model(nodes, {"x": dtype}, "y", constants, 18), passes=passes)
     for size in SIZES:
         given = zeros(size, dtype)
         (found,) = compiled.run({"x": given}).values()
