@@ -9,7 +9,7 @@ from importlib import import_module
 
 from irc.ops import records
 from irc.runtime.kernels.aten.element_types import overwrite
-from irc.runtime.kernels.aten.registering import complete, copied
+from irc.runtime.kernels.aten.registering import complete, copied, named
 
 FAMILIES = (
     "arithmetic",
@@ -32,8 +32,8 @@ FAMILIES = (
     "views",
 )
 
-for _family in FAMILIES:
-    import_module(f"{__name__}.{_family}")
+for _module in [import_module(f"{__name__}.{family}") for family in FAMILIES]:  # all, before functions get names
+    named(_module)
 _OTHERS_IN_PLACE = "conj_physical dropout feature_dropout alpha_dropout feature_alpha_dropout".split()
 complete(
     (*(each.name for each in records("aten") if each.in_place is not None), *_OTHERS_IN_PLACE),

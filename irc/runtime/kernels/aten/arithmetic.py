@@ -41,7 +41,7 @@ from irc.runtime.kernels.aten.pointwise import (
     run,
     to_float,
 )
-from irc.runtime.kernels.aten.registering import aten, by_node, named, two
+from irc.runtime.kernels.aten.registering import aten, by_node, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, common_shape, is_half
@@ -546,9 +546,3 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     spread = _spread(x, mask)
     check_size(spread.shape, x.dtype)
     return masked_scatter_(np.array(spread, order="C"), mask, source)
-
-
-named(
-    globals(),
-    "floordiv where masked_fill masked_fill_ masked_select masked_scatter masked_scatter_ pow_ equal isclose allclose",
-)

@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
-from irc.runtime.kernels.aten.registering import by_node, named, one, table, three, two
+from irc.runtime.kernels.aten.registering import by_node, one, table, three, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import Array, check_size
 from irc.runtime.values import is_array, is_sequence
@@ -176,7 +176,6 @@ _CHANGING: dict[str, Callable[..., None]] = {
 for _name, _run in _CHANGING.items():
     by_node(_name)(changing(_run))
 
-named(globals(), "pop popitem")
 table(
     __getitem__=_get,
     len=_length,

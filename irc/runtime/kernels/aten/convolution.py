@@ -12,7 +12,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import INT64
-from irc.runtime.kernels.aten.registering import aten, named, table
+from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.convolution import (
     check_operands,
@@ -294,7 +294,6 @@ for _rank in (1, 2, 3):
     ):
         aten(_name.format(_rank))(partial(_batched, _rank, _pool))
 
-named(globals(), "im2col col2im")
 table(
     _convolution_mode=conv,
     **{f"conv{rank}d": conv for rank in (1, 2, 3)},

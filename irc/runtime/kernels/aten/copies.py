@@ -23,7 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
     overwrite,
     promote,
 )
-from irc.runtime.kernels.aten.registering import named, one, table, two
+from irc.runtime.kernels.aten.registering import one, table, two
 from irc.runtime.kernels.aten.views import at_least, part, sizes_of
 from irc.runtime.kernels.registry import Kernel, bound, kernel
 from irc.runtime.kernels.shape import depth_to_space, space_to_depth
@@ -332,11 +332,6 @@ def _rearranged(x: Array, elements: Array, shape: Sequence[int]) -> Array:
     return layout.in_format(fresh(elements, x).reshape(tuple(shape)), layout.format_of(x))
 
 
-named(
-    globals(),
-    "contiguous clone to type_as copy_ fill_ stack hstack column_stack repeat tile repeat_interleave flip roll "
-    "rot90 diag channel_shuffle copy diff",
-)
 table(
     zero_=one(lambda x: fill_(x, 0)),
     fill=two(lambda x, value: fill_(layout.empty(x.shape, x.dtype, (x,)), value)),

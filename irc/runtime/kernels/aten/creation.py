@@ -29,7 +29,7 @@ from irc.runtime.kernels.aten.element_types import (
     overwrite,
     wide,
 )
-from irc.runtime.kernels.aten.registering import named, table
+from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.aten.views import sizes_of
 from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import AnyDType, Array, broadcast_shape, check_size, counting, in_rows
@@ -446,11 +446,6 @@ def _alpha_dropout(x: Array, p: float, train: bool, *, features: bool) -> Array:
     return np.asarray(np.where(kept, x, saturation) * scale - saturation * p * scale).astype(x.dtype)
 
 
-named(
-    globals(),
-    "full empty empty_strided full_like new_full linspace logspace eye as_tensor scalar_tensor randint "
-    "randint_like randperm normal bernoulli multinomial poisson random_ native_dropout arange",
-)
 table(
     zeros=bound(_filled, value=0),
     ones=bound(_filled, value=1),

@@ -23,7 +23,7 @@ from irc.runtime.kernels.aten.element_types import (
     single,
     wide,
 )
-from irc.runtime.kernels.aten.registering import aten, named, table
+from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import diagonal, part
 from irc.runtime.kernels.numerics import combine_at
 from irc.runtime.kernels.reduce import extreme
@@ -559,11 +559,6 @@ both(
     scatter_add=partial(_scatter_by, np.add),
     scatter_reduce=_scatter_reduce,
     index_reduce=_index_reduce,
-)
-named(
-    globals(),
-    "fill_diagonal_ index_select gather embedding_renorm_ take_along_dim nonzero nonzero_numpy embedding one_hot "
-    "select_scatter slice_scatter diagonal_scatter as_strided_scatter segment_reduce embedding_bag",
 )
 table(
     take=_take_flat,

@@ -26,7 +26,7 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.pointwise import Computation, of_two
 from irc.runtime.kernels.aten.reductions import vector_norm
-from irc.runtime.kernels.aten.registering import named, one, table, two
+from irc.runtime.kernels.aten.registering import one, table, two
 from irc.runtime.kernels.aten.views import diagonal
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import widened
@@ -623,13 +623,6 @@ def linalg_vecdot(x: Array, y: Array, dim: int = -1) -> Array:
     return np.asarray(products.sum(axis) if a.ndim else products).astype(a.dtype)
 
 
-named(
-    globals(),
-    "linear addbmm tensordot bilinear outer cross inner vdot kron cholesky linalg_svd linalg_svdvals linalg_eigh "
-    "linalg_slogdet logdet linalg_matrix_power linalg_matrix_norm linalg_norm addr block_diag linalg_qr "
-    "linalg_eigvals linalg_solve_triangular triangular_solve linalg_pinv linalg_matrix_exp linalg_lstsq "
-    "chain_matmul linalg_cholesky_ex cholesky_solve cholesky_inverse linalg_cross linalg_vecdot diag_embed",
-)
 table(
     matmul=product,
     mm=bound(_checked, ranks=(2, 2)),

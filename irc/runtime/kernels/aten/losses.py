@@ -25,7 +25,7 @@ from irc.runtime.kernels.aten.element_types import (
     result_type,
     wide,
 )
-from irc.runtime.kernels.aten.registering import named, table, two
+from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.numerics import at_least
 from irc.runtime.kernels.softmax import log_softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, check_size, filled, shapes_of
@@ -387,12 +387,6 @@ def _chance(logs: Array, word: Array, blank: int) -> Any:
     return np.logaddexp.reduce(ways[-2:])
 
 
-named(
-    globals(),
-    "huber_loss binary_cross_entropy binary_cross_entropy_with_logits nll_loss cross_entropy_loss "
-    "cosine_similarity pairwise_distance cdist pdist margin_ranking_loss hinge_embedding_loss soft_margin_loss "
-    "poisson_nll_loss triplet_margin_loss cosine_embedding_loss multi_margin_loss multilabel_margin_loss ctc_loss",
-)
 table(
     mse_loss=partial(_elementwise, two(lambda a, b: np.square(a - b))),
     l1_loss=partial(_elementwise, two(lambda a, b: np.abs(a - b))),

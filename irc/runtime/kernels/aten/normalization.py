@@ -13,7 +13,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_kind, check_writable, dtype_of, result_type, wide
 from irc.runtime.kernels.aten.reductions import vector_norm
-from irc.runtime.kernels.aten.registering import named, table
+from irc.runtime.kernels.aten.registering import table
 from irc.runtime.kernels.normalization import affine, standardize
 from irc.runtime.kernels.numerics import add_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
@@ -191,10 +191,6 @@ def _along(compute: Callable[[Array, int], Array], x: Array, dim: int, dtype: An
 
 _softmax, _log_softmax = partial(_along, softmax), partial(_along, log_softmax)
 
-named(
-    globals(),
-    "layer_norm native_layer_norm group_norm native_group_norm rms_norm batch_norm instance_norm",
-)
 table(
     _weight_norm=_weight_norm,
     **dict.fromkeys("softmax _softmax".split(), _softmax),

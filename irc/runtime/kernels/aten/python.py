@@ -21,7 +21,7 @@ from irc.runtime.kernels.aten.arithmetic import check_numeral, parsed, truncated
 from irc.runtime.kernels.aten.containers import changing, count, index_of, same
 from irc.runtime.kernels.aten.element_types import FLOAT32, dtype_of, is_floating, number_of, promote, result_type
 from irc.runtime.kernels.aten.indexing import take
-from irc.runtime.kernels.aten.registering import by_node, named, one, table, three, two
+from irc.runtime.kernels.aten.registering import by_node, one, table, three, two
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import MAX_BYTES, Array, axis_in
 from irc.runtime.values import is_array
@@ -329,10 +329,6 @@ def factorial(n: int) -> int:
 _TESTS = "isalnum isalpha isdecimal isdigit islower isnumeric isprintable isspace istitle isupper".split()
 
 
-named(
-    globals(),
-    "size stride item Int Float IntImplicit ScalarImplicit promote_types can_cast rsplit splitlines factorial index",
-)
 table(
     dim=one(lambda x: x.ndim),
     numel=one(lambda x: x.size),

@@ -34,7 +34,7 @@ from irc.runtime.kernels.aten.element_types import (
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import of_two, run
-from irc.runtime.kernels.aten.registering import aten, named, table
+from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
@@ -531,11 +531,6 @@ def corrcoef(x: Array) -> Array:
     return np.asarray(parts).astype(found.dtype)
 
 
-named(
-    globals(),
-    "aminmax count_nonzero logsumexp logcumsumexp nansum nanmean dist renorm trace cartesian_prod trapezoid "
-    "vander cov corrcoef prod mean norm einsum",
-)
 table(
     std=bound(_deviation, root=True),
     var=bound(_deviation, root=False),

@@ -7,13 +7,15 @@ many arguments there are and by what they are, so one function serves them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
 from inspect import Parameter, signature
+from types import FunctionType, ModuleType
 from typing import Any
 
 from irc.errors import Error
 from irc.ir import Node
+from irc.ops import record
 from irc.runtime.kernels.aten.element_types import refusing
 from irc.runtime.kernels.registry import Kernel, kernel
 from irc.runtime.kernels.support import Array
@@ -21,18 +23,21 @@ from irc.runtime.kernels.support import Array
 Shorten = Callable[[Kernel], Kernel]
 
 
-def aten(*names: str, takes: tuple[Kernel, ...] = (), shorten: Shorten | None = None) -> Callable[[Kernel], Kernel]:
+def aten(
+    *names: str, takes: tuple[Kernel, ...] = (), shorten: Shorten | None = None, place: tuple[str, int] | None = None
+) -> Callable[[Kernel], Kernel]:
     """Make a function the kernel of ``aten::name`` for each of ``names``.
 
     Args:
         names: without ``aten::``.
         takes: functions that take the same arguments, if the kernel itself takes any and hands them on.
         shorten: wraps the checked kernel in one that takes a short way for common operands, without its checks.
+        place: the module and line of the kernel, if that is not where it is registered.
     """
 
     def register(run: Kernel) -> Kernel:
         for name in names:
-            _register(name, lambda node: _fitting(run, takes or (run,), node), shorten)
+            _register(name, lambda node: _fitting(run, takes or (run,), node), shorten, place)
         return run
 
     return register
@@ -42,14 +47,19 @@ _BINDERS: dict[str, Callable[[Node], Kernel]] = {}
 """By names without ``aten::``."""
 
 
-def _register(name: str, binder: Callable[[Node], Kernel], shorten: Shorten | None = None) -> None:
+def _register(
+    name: str,
+    binder: Callable[[Node], Kernel],
+    shorten: Shorten | None = None,
+    place: tuple[str, int] | None = None,
+) -> None:
     _BINDERS[name] = binder
 
     def bind(node: Node) -> Kernel:
         run = refusing(name, binder(node), [v.type for v in node.inputs])
         return run if shorten is None else shorten(run)
 
-    kernel(f"aten::{name}")(bind)
+    kernel(f"aten::{name}", place=place)(bind)
 
 
 @cache
@@ -79,9 +89,12 @@ def _fitting(run: Kernel, takes: tuple[Kernel, ...], node: Node) -> Kernel:
     return refuse
 
 
-def named(module: Mapping[str, Any], names: str) -> None:
-    """Register functions of a module, given as its ``globals()``, under their own names."""
-    table(**{name: module[name] for name in names.split()})
+def named(module: ModuleType) -> None:
+    """Register the public functions of ``module`` that are called as operators which have no kernel yet."""
+    for name, run in list(vars(module).items()):
+        is_own = isinstance(run, FunctionType) and run.__module__ == module.__name__ and not name.startswith("_")
+        if is_own and name not in _BINDERS and record(f"aten::{name}").rows:
+            aten(name, place=(module.__name__, run.__code__.co_firstlineno))(run)
 
 
 def table(**kernels: Kernel) -> None:

@@ -16,7 +16,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.convolution import adaptive_average, spread
 from irc.runtime.kernels.aten.element_types import element_of, is_integral, wide
-from irc.runtime.kernels.aten.registering import aten, named, table
+from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
 from irc.runtime.kernels.resize import Taps, cubic_filter, gather_along, weigh, weigh_along
@@ -317,7 +317,6 @@ def constant_pad_nd(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
     return pad(x, widths, "constant", value)
 
 
-named(globals(), "pad constant_pad_nd affine_grid_generator")
 table(
     **{f"upsample_nearest{n}d": partial(_upsample_nearest, n, _nearest) for n in (1, 2, 3)},
     **{f"_upsample_nearest_exact{n}d": partial(_upsample_nearest, n, _nearest_exact) for n in (1, 2, 3)},

@@ -12,7 +12,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import FLOAT32, as_float, dtype_of, is_floating, real_type, result_type
 from irc.runtime.kernels.aten.pointwise import Computation, Operand, register
-from irc.runtime.kernels.aten.registering import named, table, two
+from irc.runtime.kernels.aten.registering import table, two
 from irc.runtime.kernels.support import AnyDType, Array, axes_in, check_size, counting, filled
 
 # -- windows -------------------------------------------------------------------
@@ -248,7 +248,6 @@ def istft(x: Array, n_fft: int, *options: Any) -> Array:
     return found.astype(x.dtype if return_complex else real_type(x.dtype))
 
 
-named(globals(), "stft istft")
 table(
     hann_window=partial(_window, partial(_hamming, alpha=0.5, beta=0.5)),
     hamming_window=partial(_window, _hamming),

@@ -10,7 +10,7 @@ from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import changing, sort_list
 from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
-from irc.runtime.kernels.aten.registering import by_node, named, one, table, two
+from irc.runtime.kernels.aten.registering import by_node, one, table, two
 from irc.runtime.kernels.index import sorting_order, top_k
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import Kernel, bound
@@ -266,10 +266,6 @@ def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
     return tuple(np.ascontiguousarray(np.take_along_axis(v, rank, axis)).reshape(shape) for v in (values, order))
 
 
-named(
-    globals(),
-    "isin argsort topk median mode unique_consecutive bincount histc searchsorted bucketize nanmedian",
-)
 table(
     _unique2=_unique,
     msort=one(lambda x: _sort(x, 0)[0]),

@@ -34,7 +34,7 @@ from irc.runtime.kernels.aten.pointwise import (
     register,
     run,
 )
-from irc.runtime.kernels.aten.registering import aten, named, one, two
+from irc.runtime.kernels.aten.registering import aten, one, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.special import polygamma, safely
@@ -333,9 +333,3 @@ def fake_quantize_per_channel_affine(
         raise Error("IRC424", f"a zero point is not between {low} and {high}")
     column = [-1 if i == axis else 1 for i in range(x.ndim)]
     return _rounded(x, scale.reshape(column), zero_point.reshape(column), low, high, wide(x.dtype))
-
-
-named(
-    globals(),
-    "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine frexp log_sigmoid rrelu rrelu_",
-)

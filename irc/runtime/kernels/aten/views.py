@@ -15,7 +15,7 @@ from irc.ops.sizes import VIEW_BYTES
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_writable, dtype_of
-from irc.runtime.kernels.aten.registering import named, one, table, two
+from irc.runtime.kernels.aten.registering import one, table, two
 from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, common_shape, is_half, shapes_of
 from irc.runtime.values import is_array
 
@@ -405,12 +405,6 @@ def view_as_complex(x: Array) -> Array:
     return x.view(np.dtype(f"c{2 * x.itemsize}"))[..., 0]
 
 
-named(
-    globals(),
-    "view_copy reshape flatten unflatten unsqueeze unsqueeze_ squeeze squeeze_ transpose permute t mT movedim "
-    "select narrow diagonal unfold as_strided expand broadcast_tensors meshgrid split chunk tensor_split unbind "
-    "imag view_as_real view_as_complex",
-)
 table(
     view=_view,
     view_as=two(lambda x, other: _view(x, other.shape)),
