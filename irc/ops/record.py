@@ -50,11 +50,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from enum import Enum, Flag, IntEnum, auto
+from functools import wraps
 from types import MappingProxyType
 from typing import Any, Literal
 
 from irc.ir.node import Node
-from irc.ir.types import Type
+from irc.ir.types import Shape, TensorType, Type
 from irc.ops.algebra import PRIMITIVES, Expression
 from irc.ops.inference import Contents, NodeTypes, OperandTypes
 from irc.ops.regions import RegionRule
@@ -63,6 +64,9 @@ from irc.ops.views import View
 
 ShapeRule = Callable[["NodeTypes"], "Type | Sequence[Type]"]
 """Gives the types of a node's outputs; missing trailing ones are left as they are."""
+
+Reshaping = Callable[[Any, Shape], "Shape | None"]
+"""Gives the shape of a node's result, of what a family's shape rules are given and the shape of the first operand."""
 
 ContentsRule = Callable[["NodeTypes"], "Contents | None"]
 """Gives the elements of a node's result, a small integer tensor; None if they are not known."""
@@ -395,6 +399,20 @@ class Family:
     def shape(self, *names: str) -> Callable[[ShapeRule], ShapeRule]:
         """Make a function the shape rule of these operators."""
         return self._attach("shape", names)
+
+    def reshapes(self, *names: str) -> Callable[[Reshaping], Reshaping]:
+        """Make a function tell the shape of results, which have the first operand's element type, from its shape."""
+
+        def enter(rule: Reshaping) -> Reshaping:
+            @wraps(rule)
+            def told(c: Any) -> Type:
+                x: TensorType = c.tensor(0)
+                return TensorType(x.dtype, None if x.shape is None else rule(c, x.shape))
+
+            self.shape(*names)(told)
+            return rule
+
+        return enter
 
     def contents(self, *names: str) -> Callable[[ContentsRule], ContentsRule]:
         """Make a function the rule for the contents of the results of these operators."""

@@ -7,7 +7,7 @@ from functools import reduce
 
 from irc.ir import types
 from irc.ir.polynomials import plus, product
-from irc.ir.types import DType, OptionalType, TensorType, Type
+from irc.ir.types import DType, OptionalType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily, like_first, resized, result_type
 
@@ -74,13 +74,10 @@ FAMILY.shape(
 FAMILY.shape("gather", "take")(lambda c: TensorType(c.tensor(0).dtype, c.tensor("index").shape))
 
 
-@FAMILY.shape("index_select")
-def index_select(c: Call) -> Type:
-    x, index = c.tensor(0), c.tensor("index").shape
-    at = None if not x.shape else c.axis(c.arg("dim"), len(x.shape))
-    if not x.shape or at is None or index is None:
-        return TensorType(x.dtype, x.shape if x.shape == () else None)
-    return TensorType(x.dtype, resized(x.shape, at, product(index)))
+@FAMILY.reshapes("index_select")
+def index_select(c: Call, x: Shape) -> Shape | None:
+    index, at = c.tensor("index").shape, c.axis(c.arg("dim"), len(x))
+    return () if not x else None if at is None or index is None else resized(x, at, product(index))
 
 
 @FAMILY.shape("nonzero", "argwhere")
@@ -89,20 +86,17 @@ def nonzero(c: Call) -> Type:
     return TensorType(DType.INT64, None if x is None else (None, len(x)))
 
 
-@FAMILY.shape("index")
-def index(c: Call) -> Type:
+@FAMILY.reshapes("index")
+def index(c: Call, x: Shape) -> Shape | None:
     """Indexing with a single tensor of integers among slices; the size of a result of masks is unknown."""
-    x, places = c.tensor(0), c.types.element_types(1)
-    if x.shape is None or places is None:
-        return TensorType(x.dtype)
-    given = [(i, type) for i, type in enumerate(places) if type != types.NONE]
+    given = [(i, type) for i, type in enumerate(c.types.element_types(1) or ()) if type != types.NONE]
     tensors = [(i, t.elem if isinstance(t, OptionalType) else t) for i, t in given]
-    if len(tensors) != 1 or tensors[0][0] >= len(x.shape):
-        return TensorType(x.dtype)
+    if len(tensors) != 1 or tensors[0][0] >= len(x):
+        return None
     at, found = tensors[0]
     if found.dtype not in (DType.INT64, DType.INT32) or found.shape is None:
-        return TensorType(x.dtype)
-    return TensorType(x.dtype, resized(x.shape, at, *found.shape))
+        return None
+    return resized(x, at, *found.shape)
 
 
 @FAMILY.shape("cat", "stack")
@@ -127,12 +121,11 @@ def cat(c: Call) -> Type:
     return TensorType(dtype, tuple(together))
 
 
-@FAMILY.shape("repeat", "tile")
-def repeat(c: Call) -> Type:
-    x, times = c.tensor(0), c.dims("repeats") or c.dims("dims")
-    if x.shape is None or not times:
-        return TensorType(x.dtype)
-    rank = max(len(times), len(x.shape))
-    sizes = (1,) * (rank - len(x.shape)) + x.shape
-    factors = [1] * (rank - len(times)) + times
-    return TensorType(x.dtype, tuple(product((n, m)) for n, m in zip(sizes, factors, strict=True)))
+@FAMILY.reshapes("repeat", "tile")
+def repeat(c: Call, x: Shape) -> Shape | None:
+    times = c.dims("repeats") or c.dims("dims")
+    if not times:
+        return None
+    rank = max(len(times), len(x))
+    sizes, factors = (1,) * (rank - len(x)) + x, [1] * (rank - len(times)) + times
+    return tuple(product((n, m)) for n, m in zip(sizes, factors, strict=True))

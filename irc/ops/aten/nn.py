@@ -209,68 +209,64 @@ def conv_transpose(c: Call) -> Type:
     return TensorType(common_type(x, weight), (x.shape[0], *[None] * (len(x.shape) - 1)))
 
 
-@FAMILY.shape(*(f"{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)))
-def pool(c: Call) -> Type:
-    x, n = c.tensor(0), int(c.schema.name[-2])
-    if x.shape is None or len(x.shape) not in (n + 1, n + 2):
-        return TensorType(x.dtype)
+@FAMILY.reshapes(*(f"{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)))
+def pool(c: Call, x: Shape) -> Shape | None:
+    n = int(c.schema.name[-2])
+    if len(x) not in (n + 1, n + 2):
+        return None
     kernel, stride = c.dims("kernel_size", n), c.dims("stride", n)
     dilation = c.dims("dilation", n) if c.schema.name.startswith("aten::max") else [1] * n
     spatial: list[Dim] = [None] * n
     if c.arg("ceil_mode", False) is False:
-        spatial = _windows(x.shape[-n:], n, kernel, stride or (kernel if stride == [] else None), c.dims("padding", n),
-                           dilation)  # fmt: skip
-    return TensorType(x.dtype, (*x.shape[:-n], *spatial))
+        stride = stride or (kernel if stride == [] else None)
+        spatial = _windows(x[-n:], n, kernel, stride, c.dims("padding", n), dilation)
+    return (*x[:-n], *spatial)
 
 
-@FAMILY.shape(*(f"adaptive_avg_pool{n}d" for n in (1, 2, 3)))
-def adaptive_pool(c: Call) -> Type:
-    x, n = c.tensor(0), int(c.schema.name[-2])
-    if x.shape is None or len(x.shape) not in (n + 1, n + 2):
-        return TensorType(x.dtype)
+@FAMILY.reshapes(*(f"adaptive_avg_pool{n}d" for n in (1, 2, 3)))
+def adaptive_pool(c: Call, x: Shape) -> Shape | None:
+    n = int(c.schema.name[-2])
     sizes = c.dims("output_size", n)
     spatial = sizes if sizes is not None and len(sizes) == n else [None] * n
-    return TensorType(x.dtype, (*x.shape[:-n], *spatial))
+    return (*x[:-n], *spatial) if len(x) in (n + 1, n + 2) else None
 
 
-@FAMILY.shape(
+@FAMILY.reshapes(
     *(f"upsample_nearest{n}d" for n in (1, 2, 3)), "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d",
     "upsample_trilinear3d",
 )  # fmt: skip
-def upsample(c: Call) -> Type:
-    x, n = c.tensor(0), int(c.schema.name[-2])
-    if x.shape is None or len(x.shape) != n + 2:
-        return TensorType(x.dtype)
+def upsample(c: Call, x: Shape) -> Shape | None:
+    n = int(c.schema.name[-2])
+    if len(x) != n + 2:
+        return None
     sizes, factors = c.dims("output_size", n), c.factors("scale_factors")
     spatial: list[Dim] = [None] * n
     if sizes is not None and len(sizes) == n:
         spatial = sizes
     elif not c.has("output_size") and factors is not None and len(factors) == n:
-        spatial = [s * f if isinstance(s, int) else None for s, f in zip(x.shape[2:], factors, strict=True)]
-    return TensorType(x.dtype, (*x.shape[:2], *spatial))
+        spatial = [s * f if isinstance(s, int) else None for s, f in zip(x[2:], factors, strict=True)]
+    return (*x[:2], *spatial)
 
 
-@FAMILY.shape("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
-def grid_sampler(c: Call) -> Type:
-    x, grid = c.tensor(0), c.tensor(1)
-    if x.shape is None or grid.shape is None or len(x.shape) != len(grid.shape) or len(x.shape) < 4:
-        return TensorType(x.dtype)
-    return TensorType(x.dtype, (*x.shape[:2], *grid.shape[1:-1]))
+@FAMILY.reshapes("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def grid_sampler(c: Call, x: Shape) -> Shape | None:
+    grid = c.tensor(1).shape
+    return None if grid is None or len(x) != len(grid) or len(x) < 4 else (*x[:2], *grid[1:-1])
 
 
-@FAMILY.shape(
+@FAMILY.reshapes(
     "pad", "constant_pad_nd", *(f"{kind}_pad{n}d" for kind in ("reflection", "replication") for n in (1, 2, 3))
 )
-def pad(c: Call) -> Type:
-    x, widths = c.tensor(0), c.dims("pad") or c.dims("padding")
-    if x.shape is None or not widths or len(widths) % 2 or len(widths) > 2 * len(x.shape):
-        return TensorType(x.dtype, None if x.shape is None else (None,) * len(x.shape))
-    sizes = list(x.shape)
+def pad(c: Call, x: Shape) -> Shape:
+    widths = c.dims("pad") or c.dims("padding")
+    if not widths or len(widths) % 2 or len(widths) > 2 * len(x):
+        return (None,) * len(x)
+    sizes = list(x)
     for i in range(len(widths) // 2):
         parts = [sizes[-1 - i], widths[2 * i], widths[2 * i + 1]]
         whole = [p for p in parts if isinstance(p, int)]
         sizes[-1 - i] = sum(whole) if len(whole) == 3 else None
-    return TensorType(x.dtype, tuple(sizes))
+    return tuple(sizes)
 
 
 # -- others -------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import algebra, functions, sizes
 from irc.ops.algebra import (
     Expression,
@@ -420,14 +420,13 @@ def softmax(c: Call) -> Type:
     return TensorType(if_float(x.dtype) if given is None else element_type(given), x.shape)
 
 
-@FAMILY.shape("glu")
-def halved(c: Call) -> Type:
-    x = c.tensor(0)
-    at = None if not x.shape else c.axis(c.arg("dim"), len(x.shape))
-    if x.shape is None or at is None:
-        return TensorType(x.dtype)
-    size = x.shape[at]
-    return TensorType(x.dtype, resized(x.shape, at, size // 2 if isinstance(size, int) else None))
+@FAMILY.reshapes("glu")
+def halved(c: Call, x: Shape) -> Shape | None:
+    at = c.axis(c.arg("dim"), len(x))
+    if at is None or not x:
+        return None
+    size = x[at]
+    return resized(x, at, size // 2 if isinstance(size, int) else None)
 
 
 # -- arithmetic ----------------------------------------------------------------

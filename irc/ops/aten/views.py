@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from irc.ir.limits import MAX_SIZE
 from irc.ir.polynomials import product
-from irc.ir.types import Dim, ListType, TensorType, Type
+from irc.ir.types import Dim, ListType, Shape, TensorType, Type
 from irc.ops import regions, sizes, views
-from irc.ops.aten.call import COMPLEX, REAL, Call, TorchFamily, element_type, like_first
+from irc.ops.aten.call import COMPLEX, REAL, Call, TorchFamily, element_type, like_first, resized
 from irc.ops.record import Change
 from irc.ops.shape_rules import sliced
 from irc.ops.views import View
@@ -190,63 +190,43 @@ def permute(c: Call) -> Type:
     return TensorType(x.dtype, tuple(None if a is None else x.shape[a] for a in axes))
 
 
-@FAMILY.shape("transpose")
-def transpose(c: Call) -> Type:
-    x = c.tensor(0)
-    if x.shape is None or not x.shape:
-        return TensorType(x.dtype, x.shape)
-    a, b = (c.axis(c.arg(name), len(x.shape)) for name in ("dim0", "dim1"))
-    if a is None or b is None:
-        return TensorType(x.dtype, (None,) * len(x.shape))
-    out = list(x.shape)
+@FAMILY.reshapes("transpose")
+def transpose(c: Call, x: Shape) -> Shape:
+    a, b = (c.axis(c.arg(name), len(x)) for name in ("dim0", "dim1"))
+    if a is None or b is None or not x:
+        return (None,) * len(x)
+    out = list(x)
     out[a], out[b] = out[b], out[a]
-    return TensorType(x.dtype, tuple(out))
+    return tuple(out)
 
 
-@FAMILY.shape("t", "numpy_T")
-def reversed_axes(c: Call) -> Type:
-    x = c.tensor(0)
-    return TensorType(x.dtype, None if x.shape is None else x.shape[::-1])
+FAMILY.reshapes("t", "numpy_T")(lambda c, x: x[::-1])
+FAMILY.reshapes("mT", "mH", "matrix_H")(lambda c, x: (*x[:-2], x[-1], x[-2]) if len(x) > 1 else None)
 
 
-@FAMILY.shape("mT", "mH", "matrix_H")
-def last_axes_exchanged(c: Call) -> Type:
-    x = c.tensor(0)
-    if x.shape is None or len(x.shape) < 2:
-        return TensorType(x.dtype)
-    return TensorType(x.dtype, (*x.shape[:-2], x.shape[-1], x.shape[-2]))
+@FAMILY.reshapes("unsqueeze")
+def unsqueeze(c: Call, x: Shape) -> Shape | None:
+    at = c.axis(c.arg("dim"), len(x) + 1)
+    return None if at is None else (*x[:at], 1, *x[at:])
 
 
-@FAMILY.shape("unsqueeze")
-def unsqueeze(c: Call) -> Type:
-    x, dim = c.tensor(0), c.arg("dim")
-    if x.shape is None or not isinstance(dim, int):
-        return TensorType(x.dtype)
-    at = c.axis(dim, len(x.shape) + 1)
-    return TensorType(x.dtype, (*x.shape[:at], 1, *x.shape[at:]))
+@FAMILY.reshapes("squeeze")
+def squeeze(c: Call, x: Shape) -> Shape | None:
+    dims = c.dims("dim") if c.has("dim") else list[Dim](range(len(x)))
+    axes = [c.axis(d, len(x)) for d in dims or ()]
+    if dims is None or any(a is None or (x and not isinstance(x[a], int)) for a in axes):
+        return None
+    return tuple(d for i, d in enumerate(x) if i not in axes or d != 1)
 
 
-@FAMILY.shape("squeeze")
-def squeeze(c: Call) -> Type:
-    x = c.tensor(0)
-    dims = c.dims("dim") if c.has("dim") else list[Dim](range(len(x.shape or ())))
-    if x.shape is None or dims is None:
-        return TensorType(x.dtype)
-    axes = [c.axis(d, len(x.shape)) for d in dims]
-    if any(a is None or (x.shape and not isinstance(x.shape[a], int)) for a in axes):
-        return TensorType(x.dtype)
-    return TensorType(x.dtype, tuple(d for i, d in enumerate(x.shape) if i not in axes or d != 1))
-
-
-@FAMILY.shape("flatten")
-def flatten(c: Call) -> Type:
-    x = c.tensor(0)
-    if x.shape is None or c.schema.overload != "using_ints":
-        return TensorType(x.dtype)
-    first, last = c.axis(c.arg("start_dim"), len(x.shape)), c.axis(c.arg("end_dim"), len(x.shape))
+@FAMILY.reshapes("flatten")
+def flatten(c: Call, x: Shape) -> Shape | None:
+    if c.schema.overload != "using_ints":
+        return None
+    first, last = c.axis(c.arg("start_dim"), len(x)), c.axis(c.arg("end_dim"), len(x))
     if first is None or last is None or first > last:
-        return TensorType(x.dtype)
-    return TensorType(x.dtype, (*x.shape[:first], product(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+        return None
+    return (*x[:first], product(x[first : last + 1]), *x[last + 1 :])
 
 
 @FAMILY.shape("ravel")
@@ -255,27 +235,21 @@ def ravel(c: Call) -> Type:
     return TensorType(x.dtype, (None if x.shape is None else product(x.shape),))
 
 
-@FAMILY.shape("select")
-def select(c: Call) -> Type | tuple[Type, ...]:
-    x = c.tensor(0)
-    if c.is_number() or x.shape is None:
-        return () if c.is_number() else TensorType(x.dtype)
-    at = c.axis(c.arg("dim"), len(x.shape))
-    return TensorType(x.dtype, (None,) * (len(x.shape) - 1) if at is None else (*x.shape[:at], *x.shape[at + 1 :]))
+@FAMILY.reshapes("select")
+def select(c: Call, x: Shape) -> Shape:
+    at = c.axis(c.arg("dim"), len(x))
+    return (None,) * (len(x) - 1) if at is None else resized(x, at)
 
 
-@FAMILY.shape("slice", "narrow")
-def slice_(c: Call) -> Type | tuple[Type, ...]:
-    x = c.tensor(0)
-    if c.is_number() or x.shape is None:
-        return () if c.is_number() else TensorType(x.dtype)
-    at = c.axis(c.arg("dim"), len(x.shape))
+@FAMILY.reshapes("slice", "narrow")
+def slice_(c: Call, x: Shape) -> Shape:
+    at = c.axis(c.arg("dim"), len(x))
     if at is None:
-        return TensorType(x.dtype, (None,) * len(x.shape))
+        return (None,) * len(x)
     size, step = c.number("length"), c.number("step")
     if not c.has("length") and step is not None and step > 0:
-        size = sliced(x.shape[at], c.number("start", 0), c.number("end", MAX_SIZE), step)
-    return TensorType(x.dtype, (*x.shape[:at], size, *x.shape[at + 1 :]))
+        size = sliced(x[at], c.number("start", 0), c.number("end", MAX_SIZE), step)
+    return resized(x, at, size)
 
 
 @FAMILY.shape("as_strided")
@@ -284,33 +258,26 @@ def as_strided(c: Call) -> Type:
     return TensorType(c.tensor(0).dtype, None if sizes is None else tuple(sizes))
 
 
-@FAMILY.shape("diagonal")
-def diagonal(c: Call) -> Type:
-    x, offset = c.tensor(0), c.number("offset")
-    if x.shape is None:
-        return TensorType(x.dtype)
-    a, b = (c.axis(c.arg(name), len(x.shape)) for name in ("dim1", "dim2"))
+@FAMILY.reshapes("diagonal")
+def diagonal(c: Call, x: Shape) -> Shape | None:
+    offset, (a, b) = c.number("offset"), (c.axis(c.arg(name), len(x)) for name in ("dim1", "dim2"))
     if a is None or b is None or a == b:
-        return TensorType(x.dtype, (None,) * (len(x.shape) - 1) if len(x.shape) > 1 else None)
-    rows, columns, size = x.shape[a], x.shape[b], None
+        return (None,) * (len(x) - 1) if len(x) > 1 else None
+    rows, columns, size = x[a], x[b], None
     if offset is not None and isinstance(rows, int) and isinstance(columns, int):
         size = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    return TensorType(x.dtype, (*(d for i, d in enumerate(x.shape) if i not in (a, b)), size))
+    return (*(d for i, d in enumerate(x) if i not in (a, b)), size)
 
 
-@FAMILY.shape("unfold")
-def unfold(c: Call) -> Type:
-    x, size, step = c.tensor(0), c.number("size"), c.number("step")
-    if x.shape is None:
-        return TensorType(x.dtype)
-    shape = x.shape or (1,)
-    at = c.axis(c.arg("dimension"), len(shape))
-    if at is None:
-        return TensorType(x.dtype, (*(None for _ in x.shape), size))
-    count, whole = None, shape[at]
+@FAMILY.reshapes("unfold")
+def unfold(c: Call, x: Shape) -> Shape:
+    size, step, at = c.number("size"), c.number("step"), c.axis(c.arg("dimension"), len(x))
+    if at is None or not x:
+        return (*(None for _ in x), size)
+    count, whole = None, x[at]
     if isinstance(whole, int) and size is not None and step is not None and step > 0 and 0 <= size <= whole:
         count = (whole - size) // step + 1
-    return TensorType(x.dtype, (*shape[:at], count, *shape[at + 1 :], size) if x.shape else (size,))
+    return (*resized(x, at, count), size)
 
 
 @FAMILY.shape("chunk", "split", "unbind", "split_with_sizes", "tensor_split")
@@ -345,17 +312,16 @@ def real_and_complex(c: Call) -> Type:
     return TensorType(None if x.dtype is None else REAL.get(x.dtype), shape)
 
 
-@FAMILY.shape("pixel_shuffle", "pixel_unshuffle")
-def pixels(c: Call) -> Type:
-    x = c.tensor(0)
+@FAMILY.reshapes("pixel_shuffle", "pixel_unshuffle")
+def pixels(c: Call, x: Shape) -> Shape | None:
     up = c.schema.name == "aten::pixel_shuffle"
     r = c.arg("upscale_factor" if up else "downscale_factor")
-    if x.shape is None or len(x.shape) < 3 or not isinstance(r, int) or r < 1:
-        return TensorType(x.dtype)
-    *rest, channels, height, width = x.shape
+    if len(x) < 3 or not isinstance(r, int) or r < 1:
+        return None
+    *rest, channels, height, width = x
     sizes: list[Dim] = [None] * 3
     if isinstance(channels, int):
         sizes[0] = channels // (r * r) if up else channels * r * r
     for i, n in ((1, height), (2, width)):
         sizes[i] = None if not isinstance(n, int) else n * r if up else n // r
-    return TensorType(x.dtype, (*rest, *sizes))
+    return (*rest, *sizes)

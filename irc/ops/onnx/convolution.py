@@ -188,10 +188,7 @@ def pool(c: NodeTypes) -> list[Type]:
     return [TensorType(c.dtype(0), out), TensorType(DType.INT64, out)]
 
 
-@FAMILY.shape("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-def global_pool(c: NodeTypes) -> Type:
-    x = c.shape(0)
-    return TensorType(c.dtype(0), None if x is None else (*x[:2], *[1] * (len(x) - 2)))
+FAMILY.reshapes("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")(lambda c, x: (*x[:2], *[1] * (len(x) - 2)))
 
 
 @FAMILY.shape("MaxUnpool")

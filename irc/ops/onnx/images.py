@@ -6,7 +6,7 @@ import math
 
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.polynomials import times
-from irc.ir.types import Dim, DType, TensorType, Type
+from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import NodeTypes
 from irc.ops.record import Family
@@ -47,23 +47,20 @@ FAMILY.each("NonMaxSuppression", value_operands=None, requires=(checks.flags("ce
 FAMILY.each("ImageDecoder", attributes={"pixel_format": ("RGB", "BGR", "Grayscale")}, kernel="signal")
 
 
-@FAMILY.shape("Resize", "Upsample")
-def resize(c: NodeTypes) -> Type:
-    x, dtype = c.shape(0), c.dtype(0)
-    if x is None:
-        return TensorType(dtype)
+@FAMILY.reshapes("Resize", "Upsample")
+def resize(c: NodeTypes, x: Shape) -> Shape:
     old = c.node.kind == "onnx::Upsample" or c.version < 11
     scales_at, sizes_at = (1, None) if old else (2, 3)
     axes = [c.axis(a, len(x)) for a in c.attr("axes") or range(len(x))]
     out: list[Dim] = list(x)
-    unknown = TensorType(dtype, tuple([None if i in axes else d for i, d in enumerate(x)]))
+    unknown = tuple([None if i in axes else d for i, d in enumerate(x)])
     if sizes_at is not None and c.has(sizes_at):
         sizes = c.dims(sizes_at)
         if sizes is None or c.attr("keep_aspect_ratio_policy", "stretch") != "stretch":
             return unknown
         for axis, size in zip(axes, sizes, strict=False):
             out[axis] = size
-        return TensorType(dtype, tuple(out))
+        return tuple(out)
     given = c.constant(scales_at)
     if given is not None and given.ndim > 1:
         c.fail(f"scales must have one dimension, not {given.ndim}")
@@ -73,9 +70,8 @@ def resize(c: NodeTypes) -> Type:
     if len(scales) != len(axes):
         c.fail(f"{len(scales)} scales for {len(axes)} axes")
     for axis, scale in zip(axes, scales, strict=True):
-        size = x[axis]
-        out[axis] = _scaled(size, scale)
-    return TensorType(dtype, tuple(out))
+        out[axis] = _scaled(x[axis], scale)
+    return tuple(out)
 
 
 _LARGE_SCALE = 1 << 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irc.ir.types import DType, TensorType, Type
+from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import checks, sizes
 from irc.ops.inference import Contents, NodeTypes, dims_array
 from irc.ops.record import Family, Movement
@@ -31,13 +31,10 @@ FAMILY.each("Compress NonZero Unique", value_operands=None)
 FAMILY.each("Unique", needed_outputs=1, size=sizes.all_elements, kernel="index")
 
 
-@FAMILY.shape("Gather")
-def gather(c: NodeTypes) -> Type:
-    x, indices = c.shape(0), c.shape(1)
-    if x is None or indices is None:
-        return TensorType(c.dtype(0))
-    axis = c.axis(c.attr("axis", 0), len(x))
-    return TensorType(c.dtype(0), (*x[:axis], *indices, *x[axis + 1 :]))
+@FAMILY.reshapes("Gather")
+def gather(c: NodeTypes, x: Shape) -> Shape | None:
+    axis, indices = c.axis(c.attr("axis", 0), len(x)), c.shape(1)
+    return None if indices is None else (*x[:axis], *indices, *x[axis + 1 :])
 
 
 @FAMILY.contents("Gather")
@@ -54,15 +51,14 @@ def gathered_contents(c: NodeTypes) -> Contents | None:
 FAMILY.shape("GatherElements")(lambda c: TensorType(c.dtype(0), c.shape(1)))
 
 
-@FAMILY.shape("GatherND")
-def gather_nd(c: NodeTypes) -> Type:
-    x, indices = c.shape(0), c.shape(1)
-    if x is None or not indices or not isinstance(indices[-1], int):
-        return TensorType(c.dtype(0))
-    batch = c.attr("batch_dims", 0)
+@FAMILY.reshapes("GatherND")
+def gather_nd(c: NodeTypes, x: Shape) -> Shape | None:
+    indices, batch = c.shape(1), c.attr("batch_dims", 0)
+    if not indices or not isinstance(indices[-1], int):
+        return None
     if batch + indices[-1] > len(x):
         c.fail(f"index vectors of {indices[-1]} elements do not fit rank {len(x)}")
-    return TensorType(c.dtype(0), (*indices[:-1], *x[batch + indices[-1] :]))
+    return (*indices[:-1], *x[batch + indices[-1] :])
 
 
 @FAMILY.requires("TensorScatter")

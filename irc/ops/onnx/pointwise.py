@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import reduce
+from functools import partial, reduce
 
 from irc.ir.polynomials import is_positive, is_size, minus, plus, quotient, surely_differ, times
 from irc.ir.types import Dim, DType, TensorType, Type
@@ -55,10 +55,6 @@ def _quotient(a: Dim, b: Dim) -> Dim:
     return quotient(a, b) if surely_differ(b, 0) else None
 
 
-def _negated(a: Dim) -> Dim:
-    return times(a, -1)
-
-
 def _smallest(*sizes: Dim) -> Dim:
     return reduce(lambda a, b: a if is_size(minus(b, a)) else b if is_size(minus(a, b)) else None, sizes)
 
@@ -71,7 +67,7 @@ FAMILY.each("Add", contents=contents_by(plus))
 FAMILY.each("Sub", contents=contents_by(minus))
 FAMILY.each("Mul", contents=contents_by(times))
 FAMILY.each("Div", contents=contents_by(_quotient))
-FAMILY.each("Neg", contents=contents_by(_negated))
+FAMILY.each("Neg", contents=contents_by(partial(times, -1)))
 FAMILY.each("Min", contents=contents_by(_smallest, oldest=1))
 FAMILY.each("Max", contents=contents_by(_largest, oldest=1))
 

@@ -69,10 +69,7 @@ def einsum(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), einsum_shape(c, equation, [c.shape(i) for i in range(len(c.node.inputs))]))
 
 
-@FAMILY.shape("Det")
-def det(c: NodeTypes) -> Type:
-    x = c.shape(0)
-    return TensorType(c.dtype(0), None if x is None else x[:-2])
+FAMILY.reshapes("Det")(lambda c, x: x[:-2])
 
 
 # -- attention -------------------------------------------------------------------

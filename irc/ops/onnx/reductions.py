@@ -11,7 +11,7 @@ from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT
 from irc.ir.node import Node
 from irc.ir.polynomials import product
-from irc.ir.types import Dim, DType, TensorType, Type
+from irc.ir.types import Dim, DType, Shape, TensorType, Type
 from irc.ops import checks
 from irc.ops.inference import Contents, NodeTypes, dims_array
 from irc.ops.record import Family
@@ -39,19 +39,15 @@ FAMILY.each(
 )
 
 
-@FAMILY.shape(*_REDUCTIONS)
-def reduce(c: NodeTypes) -> Type:
-    x, axes, keep = c.shape(0), c.axes(1), c.attr("keepdims", 1)
-    if x is None:
-        return TensorType(c.dtype(0))
+@FAMILY.reshapes(*_REDUCTIONS)
+def reduce(c: NodeTypes, x: Shape) -> Shape | None:
+    axes, keep = c.axes(1), c.attr("keepdims", 1)
     if axes is None and c.has(1):
-        return TensorType(c.dtype(0), (None,) * len(x) if keep else None)
+        return (None,) * len(x) if keep else None
     if not axes and c.attr("noop_with_empty_axes", 0):
-        return c.type(0)
+        return x
     gone = {c.axis(a, len(x)) for a in axes} if axes else set(range(len(x)))
-    if keep:
-        return TensorType(c.dtype(0), tuple(1 if i in gone else d for i, d in enumerate(x)))
-    return TensorType(c.dtype(0), tuple(d for i, d in enumerate(x) if i not in gone))
+    return tuple(1 if i in gone else d for i, d in enumerate(x) if keep or i not in gone)
 
 
 @FAMILY.reduces(*_REDUCTIONS)

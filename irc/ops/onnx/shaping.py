@@ -186,19 +186,17 @@ def flatten(c: NodeTypes) -> Type:
     return TensorType(c.dtype(0), (product(x[:axis]), product(x[axis:])))
 
 
-@FAMILY.shape("Squeeze")
-def squeeze(c: NodeTypes) -> Type:
-    x, axes = c.shape(0), c.axes(1)
-    if x is None:
-        return TensorType(c.dtype(0))
+@FAMILY.reshapes("Squeeze")
+def squeeze(c: NodeTypes, x: Shape) -> Shape | None:
+    axes = c.axes(1)
     if axes is None:
         known = not c.has(1) and all(isinstance(d, int) for d in x)
-        return TensorType(c.dtype(0), tuple(d for d in x if d != 1) if known else None)
+        return tuple(d for d in x if d != 1) if known else None
     gone = {c.axis(a, len(x)) for a in axes}
     for a in gone:
         if isinstance(x[a], int) and x[a] != 1:
             c.fail(f"axis {a} of size {x[a]} cannot be squeezed")
-    return TensorType(c.dtype(0), tuple(d for i, d in enumerate(x) if i not in gone))
+    return tuple(d for i, d in enumerate(x) if i not in gone)
 
 
 @FAMILY.contents("Squeeze")
@@ -207,17 +205,17 @@ def squeezed_contents(c: NodeTypes) -> Contents | None:
     return x.reshape(()) if x is not None and x.size == 1 and (c.axes(1) or not c.has(1)) else None
 
 
-@FAMILY.shape("Unsqueeze")
-def unsqueeze(c: NodeTypes) -> Type:
-    x, axes = c.shape(0), c.axes(1)
-    if x is None or axes is None:
-        return TensorType(c.dtype(0))
+@FAMILY.reshapes("Unsqueeze")
+def unsqueeze(c: NodeTypes, x: Shape) -> Shape | None:
+    axes = c.axes(1)
+    if axes is None:
+        return None
     rank = len(x) + len(axes)
     new = {c.axis(a, rank) for a in axes}
     if len(new) < len(axes):
         c.fail(f"axes {axes} name a dimension twice")
     rest = iter(x)
-    return TensorType(c.dtype(0), tuple(1 if i in new else next(rest) for i in range(rank)))
+    return tuple(1 if i in new else next(rest) for i in range(rank))
 
 
 @FAMILY.contents("Unsqueeze")
@@ -226,15 +224,12 @@ def unsqueezed_contents(c: NodeTypes) -> Contents | None:
     return x.reshape(1) if x is not None and x.ndim == 0 and len(c.axes(1) or ()) == 1 else None
 
 
-@FAMILY.shape("Transpose")
-def transpose(c: NodeTypes) -> Type:
-    x = c.shape(0)
-    if x is None:
-        return TensorType(c.dtype(0))
+@FAMILY.reshapes("Transpose")
+def transpose(c: NodeTypes, x: Shape) -> Shape:
     perm = c.attr("perm") or list(range(len(x)))[::-1]
     if sorted(perm) != list(range(len(x))):
         c.fail(f"perm {perm} is not a permutation of {len(x)} dimensions")
-    return TensorType(c.dtype(0), tuple(x[p] for p in perm))
+    return tuple(x[p] for p in perm)
 
 
 @FAMILY.shape("Expand")
@@ -257,16 +252,14 @@ def expanded_contents(c: NodeTypes) -> Contents | None:
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(target)))
 
 
-@FAMILY.shape("Tile")
-def tile(c: NodeTypes) -> Type:
-    x, repeats = c.shape(0), c.dims(1)
-    if x is None or c.version < 6:
-        return TensorType(c.dtype(0), None if x is None else (None,) * len(x))
-    if repeats is None:
-        return TensorType(c.dtype(0), (None,) * len(x))
+@FAMILY.reshapes("Tile")
+def tile(c: NodeTypes, x: Shape) -> Shape:
+    repeats = c.dims(1)
+    if c.version < 6 or repeats is None:
+        return (None,) * len(x)
     if len(repeats) != len(x):
         c.fail(f"{len(repeats)} repeats for {len(x)} dimensions")
-    return TensorType(c.dtype(0), tuple(product([d, r]) for d, r in zip(x, repeats, strict=True)))
+    return tuple(product([d, r]) for d, r in zip(x, repeats, strict=True))
 
 
 @FAMILY.requires("Tile")
@@ -339,23 +332,20 @@ def _parts(c: NodeTypes, whole: Dim, count: int) -> list[Dim]:
     return [max(0, min(each, whole - each * i)) for i in range(count)]
 
 
-@FAMILY.shape("Slice")
-def slice_(c: NodeTypes) -> Type:
-    x = c.shape(0)
-    if x is None:
-        return TensorType(c.dtype(0))
+@FAMILY.reshapes("Slice")
+def slice_(c: NodeTypes, x: Shape) -> Shape:
     starts, ends, axes, steps = c.slices()
     if axes is None and starts is not None and not c.has(3):
         axes = range(len(starts))
     if axes is None or steps is None:
-        return TensorType(c.dtype(0), (None,) * len(x))
+        return (None,) * len(x)
     out = list(x)
     for i, a in enumerate(axes):
         axis, step = c.axis(a, len(x)), steps[i]
         if step == 0:
             c.fail("a slice cannot have step 0")
         out[axis] = None if starts is None or ends is None else sliced(x[axis], starts[i], ends[i], step)
-    return TensorType(c.dtype(0), tuple(out))
+    return tuple(out)
 
 
 @FAMILY.contents("Slice")
@@ -372,15 +362,12 @@ def slice_contents(c: NodeTypes) -> Contents | None:
     return x[bounds(start, end, steps[0] or 1, len(x))]
 
 
-@FAMILY.shape("Pad")
-def pad(c: NodeTypes) -> Type:
-    x = c.shape(0)
-    if x is None:
-        return TensorType(c.dtype(0))
+@FAMILY.reshapes("Pad")
+def pad(c: NodeTypes, x: Shape) -> Shape:
     pads = c.pads()
     axes = c.ints(3) if c.version >= 18 and c.has(3) else list(range(len(x)))
     if pads is None or axes is None:
-        return TensorType(c.dtype(0), (None,) * len(x))
+        return (None,) * len(x)
     if len(pads) != 2 * len(axes):
         c.fail(f"{len(pads)} pads for {len(axes)} axes")
     out = list(x)
@@ -389,7 +376,7 @@ def pad(c: NodeTypes) -> Type:
         size = out[axis] = reduce(plus, [x[axis], pads[i], pads[i + len(axes)]])
         if isinstance(size, int) and size < 0:
             c.fail(f"pads {pads} remove more than dimension {axis} has")
-    return TensorType(c.dtype(0), tuple(out))
+    return tuple(out)
 
 
 @FAMILY.requires("Pad")
@@ -413,18 +400,12 @@ def _over(size: Dim, factor: int) -> Dim:
     return size // factor if isinstance(size, int) else quotient(size, factor)
 
 
-def _block(c: NodeTypes) -> int:
-    """The attribute ``blocksize``."""
-    size = c.attr("blocksize", 1)
-    if size < 1:
-        c.fail(f"blocksize must be positive, is {size}")
-    return size
-
-
-@FAMILY.shape("DepthToSpace", "SpaceToDepth")
-def depth_and_space(c: NodeTypes) -> Type:
-    x, block = c.shape(0), _block(c)
-    if x is None or len(x) != 4:
-        return TensorType(c.dtype(0))
+@FAMILY.reshapes("DepthToSpace", "SpaceToDepth")
+def depth_and_space(c: NodeTypes, x: Shape) -> Shape | None:
+    block = c.attr("blocksize", 1)
+    if block < 1:
+        c.fail(f"blocksize must be positive, is {block}")
+    if len(x) != 4:
+        return None
     depth, space = (_over, times) if c.node.kind == "onnx::DepthToSpace" else (times, _over)
-    return TensorType(c.dtype(0), (x[0], depth(x[1], block * block), space(x[2], block), space(x[3], block)))
+    return (x[0], depth(x[1], block * block), space(x[2], block), space(x[3], block))
