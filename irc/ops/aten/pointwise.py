@@ -29,10 +29,10 @@ from irc.ops.aten.call import (
     Call,
     TorchFamily,
     as_float,
-    category,
     element_type,
     floats,
     if_float,
+    is_integral,
     like_first,
     like_first_if_float,
     resized,
@@ -308,7 +308,7 @@ FAMILY.shape("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affin
 def magnitude(c: Call) -> Type:
     x = c.tensor(0)
     # The absolute values of complex numbers are real; squares of truth values are integers.
-    return TensorType(x.dtype if x.dtype is not None and category(x.dtype) in (1, 2) else None, x.shape)
+    return TensorType(x.dtype if x.dtype is not None and (x.dtype.is_integer or x.dtype.is_float) else None, x.shape)
 
 
 FAMILY.shape("polygamma")(lambda c: TensorType(as_float(c.tensor("self").dtype), c.tensor("self").shape))
@@ -527,7 +527,7 @@ def division(c: Call) -> Type | tuple[Type, ...]:
 @FAMILY.shape("float_power")
 def float_power(c: Call) -> Type:
     found = together(c)
-    known = found.dtype is not None and category(found.dtype) < 3
+    known = found.dtype is not None and (is_integral(found.dtype) or found.dtype.is_float)
     return TensorType(DType.DOUBLE if known else None, found.shape)
 
 

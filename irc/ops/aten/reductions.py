@@ -12,9 +12,9 @@ from irc.ops.aten.call import (
     Call,
     TorchFamily,
     as_float,
-    category,
     element_type,
     if_float,
+    is_integral,
     like_first,
     like_first_if_float,
     resized,
@@ -129,7 +129,7 @@ def total(c: Call) -> Type | tuple[Type, ...]:
         dtype = element_type(given)
     elif c.schema.name == "aten::mean":
         dtype = if_float(dtype)
-    elif dtype is not None and category(dtype) < 2:
+    elif dtype is not None and is_integral(dtype):
         dtype = DType.INT64
     return TensorType(dtype, reduced(c))
 
@@ -203,7 +203,7 @@ def cumulative(c: Call) -> Type:
     x, given = c.tensor(0), c.arg("dtype")
     if given is not None:
         return TensorType(element_type(given), x.shape)
-    return TensorType(DType.INT64 if x.dtype is not None and category(x.dtype) < 2 else x.dtype, x.shape)
+    return TensorType(DType.INT64 if x.dtype is not None and is_integral(x.dtype) else x.dtype, x.shape)
 
 
 @FAMILY.shape("sort")

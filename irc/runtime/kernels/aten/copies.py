@@ -12,6 +12,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Node
+from irc.ops.aten.promotion import promote
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import copy_container
 from irc.runtime.kernels.aten.element_types import (
@@ -21,7 +22,6 @@ from irc.runtime.kernels.aten.element_types import (
     dtype_of,
     element_of,
     overwrite,
-    promote,
 )
 from irc.runtime.kernels.aten.registering import one, table, two
 from irc.runtime.kernels.aten.views import at_least, part, sizes_of

@@ -1,9 +1,5 @@
 """Torch's element types: which one a result has, their numbers, and which operands are refused.
 
-Rules: https://pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc. They
-differ from NumPy's: int64 with float32 gives float32, and a tensor without
-dimensions or a Python number decides only the kind, not the size.
-
 Tags of schema rows list the kinds (`irc.ops.record`).
 """
 
@@ -19,13 +15,12 @@ import numpy as np
 from irc.errors import Error
 from irc.ir.types import SCALAR_TYPES, DType, Type
 from irc.ops import record
+from irc.ops.aten.promotion import FLOATING, category, combined
 from irc.runtime.kernels.numerics import narrowed, widened
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.kernels.support import AnyDType, Array, is_half
 from irc.runtime.values import is_array
 
-_BOOL, _INTEGER, _FLOAT, _COMPLEX = range(4)
-_CATEGORIES = {"b": _BOOL, "i": _INTEGER, "u": _INTEGER, "f": _FLOAT, "V": _FLOAT, "c": _COMPLEX}
 _NUMBERS: dict[type, AnyDType] = {
     bool: np.dtype(np.bool_),
     int: np.dtype(np.int64),
@@ -65,27 +60,8 @@ BOOL = np.dtype(np.bool_)
 def result_type(*operands: Any) -> AnyDType:
     """The element type of an arithmetic result on ``operands``: tensors and Python numbers."""
     tensors: list[Array] = [x for x in operands if is_array(x)]
-    groups: tuple[list[AnyDType], ...] = (
-        [x.dtype for x in tensors if x.ndim],
-        [x.dtype for x in tensors if not x.ndim],
-        [number_dtype(x) for x in operands if not is_array(x)],
-    )
-    found: AnyDType | None = None
-    for group in groups:
-        for dtype in group[1:]:
-            group[0] = promote(group[0], dtype)
-        if group and (found is None or _category(group[0]) > _category(found)):
-            found = group[0] if found is None else _decided(found, group[0])
-    assert found is not None, "an operator needs operands"
-    return found
-
-
-def _decided(found: AnyDType, later: AnyDType) -> AnyDType:
-    """The common type with the operands so far, if later ones are of a higher category.
-
-    Floats become complex numbers of their own precision.
-    """
-    return promote(found, COMPLEX64 if is_floating(found) else later)
+    groups = [x.dtype for x in tensors if x.ndim], [x.dtype for x in tensors if not x.ndim]
+    return combined((*groups, [number_dtype(x) for x in operands if not is_array(x)]))
 
 
 def number_dtype(value: Any) -> AnyDType:
@@ -98,12 +74,12 @@ def number_dtype(value: Any) -> AnyDType:
 
 def as_float(dtype: AnyDType) -> AnyDType:
     """``dtype`` if it is floating-point or complex, else float32: the type of a true division."""
-    return dtype if _category(dtype) >= _FLOAT else FLOAT32
+    return dtype if category(dtype) >= FLOATING else FLOAT32
 
 
 def is_floating(dtype: AnyDType) -> bool:
     """Whether elements are real floating-point numbers."""
-    return _category(dtype) == _FLOAT
+    return category(dtype) == FLOATING
 
 
 def real_type(dtype: AnyDType) -> AnyDType:
@@ -113,7 +89,7 @@ def real_type(dtype: AnyDType) -> AnyDType:
 
 def is_integral(dtype: AnyDType) -> bool:
     """Whether elements are integers or bools."""
-    return _category(dtype) < _FLOAT
+    return category(dtype) < FLOATING
 
 
 def wide(dtype: AnyDType) -> AnyDType:
@@ -211,7 +187,7 @@ def overwrite(target: Array, result: Array) -> Array:
 
 def check_result(target: Array, dtype: AnyDType) -> None:
     """Error IRC431 if an in-place result of element type ``dtype`` does not fit into ``target``."""
-    if _category(dtype) > _category(target.dtype):
+    if category(dtype) > category(target.dtype):
         raise Error("IRC431", f"a result of type {dtype.name} cannot be written into a tensor of {target.dtype.name}")
 
 
@@ -231,26 +207,6 @@ def check_writable(target: Array, one_value: bool = False) -> None:
         raise Error("IRC431", "an in-place operator would write into memory that may not be changed")
     if not one_value and target.size and any(s == 0 and n > 1 for s, n in zip(target.strides, target.shape)):
         raise Error("IRC431", "an in-place operator would write into an expanded tensor; clone it first")
-
-
-def _category(dtype: AnyDType) -> int:
-    try:
-        return _CATEGORIES[dtype.kind]
-    except KeyError:
-        raise Error("IRC423", f"no arithmetic on elements of type {dtype.name}") from None
-
-
-def promote(a: AnyDType, b: AnyDType) -> AnyDType:
-    """The element type of what combines tensors of ``a`` and ``b``, both with dimensions."""
-    if a == b:
-        return a
-    low, high = sorted((a, b), key=_category)
-    if _category(low) == _category(high) or (_category(low) == _FLOAT and low == np.float64):
-        try:
-            return np.promote_types(low, high)
-        except TypeError:  # float16 with bfloat16: neither holds the other
-            return FLOAT32
-    return high
 
 
 # -- kinds of operands that are refused ----------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ops.aten.promotion import promote
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.element_types import (
@@ -18,7 +19,6 @@ from irc.runtime.kernels.aten.element_types import (
     INT64,
     dtype_of,
     is_integral,
-    promote,
     real_type,
     result_type,
     tensor,

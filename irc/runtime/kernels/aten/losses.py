@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
+from irc.ops.aten.promotion import promote
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
@@ -20,7 +21,6 @@ from irc.runtime.kernels.aten.element_types import (
     element_of,
     is_floating,
     is_integral,
-    promote,
     real_type,
     result_type,
     wide,

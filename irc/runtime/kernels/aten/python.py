@@ -16,10 +16,11 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Node
 from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type
+from irc.ops.aten.promotion import promote
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import check_numeral, parsed, truncated, wrapped
 from irc.runtime.kernels.aten.containers import changing, count, index_of, same
-from irc.runtime.kernels.aten.element_types import FLOAT32, dtype_of, is_floating, number_of, promote, result_type
+from irc.runtime.kernels.aten.element_types import FLOAT32, dtype_of, is_floating, number_of, result_type
 from irc.runtime.kernels.aten.indexing import take
 from irc.runtime.kernels.aten.registering import by_node, one, table, three, two
 from irc.runtime.kernels.registry import Kernel
