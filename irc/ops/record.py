@@ -401,7 +401,7 @@ class Family:
         return self._attach("shape", names)
 
     def reshapes(self, *names: str) -> Callable[[Reshaping], Reshaping]:
-        """Make a function tell the shape of results, which have the first operand's element type, from its shape."""
+        """Make a function tell a result's shape from the first operand's, whose element type it has."""
 
         def enter(rule: Reshaping) -> Reshaping:
             @wraps(rule)

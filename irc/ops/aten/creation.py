@@ -19,13 +19,11 @@ ROWS = """
     aten::arange.start(Scalar start, Scalar end, {options}) -> Tensor | out=dtype
     aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, {options}) -> Tensor | out=dtype
     aten::linspace(Scalar start, Scalar end, int steps, {options}) -> Tensor | out=dtype layout=contiguous
-    aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, {options}) -> Tensor
+    aten::linspace.{Scalar Tensor}_Tensor({} start, Tensor end, int steps, {options}) -> Tensor
     aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, {options}) -> Tensor
-    aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, {options}) -> Tensor
     aten::logspace(Scalar start, Scalar end, int steps, float base=10., {options}) -> Tensor | out=dtype
-    aten::logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., {options}) -> Tensor
+    aten::logspace.{Scalar Tensor}_Tensor({} start, Tensor end, int steps, float base=10., {options}) -> Tensor
     aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., {options}) -> Tensor
-    aten::logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., {options}) -> Tensor
     aten::eye(int n, {options}) -> Tensor | out=dtype layout=contiguous
     aten::eye.m(int n, int m, {options}) -> Tensor | out=dtype
     aten::{zeros_like ones_like empty_like rand_like randn_like}(Tensor self, {like}) -> Tensor | layout=like-first
@@ -39,9 +37,8 @@ ROWS = """
     aten::randint_like(Tensor self, int high, {like}) -> Tensor
     aten::randint_like.Tensor(Tensor self, Tensor high, {like}) -> Tensor
     aten::randint_like.low_dtype(Tensor self, int low, int high, {like}) -> Tensor
-    aten::normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor
+    aten::normal.{Tensor float}_Tensor({} mean, Tensor std, *, Generator? generator=None) -> Tensor
     aten::normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor
-    aten::normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor
     aten::normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
     aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor | takes=buif
     aten::bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor

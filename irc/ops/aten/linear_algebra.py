@@ -54,9 +54,9 @@ ROWS = """
     aten::slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)
     aten::logdet(Tensor self) -> Tensor | out=none
     aten::linalg_matrix_power(Tensor self, int n) -> Tensor
-    aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | takes=fc
     aten::linalg_matrix_norm.str_ord(Tensor self, str ord="fro", int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
-    aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | takes=fc
     aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
     aten::linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor
     aten::linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor
@@ -76,7 +76,7 @@ ROWS = """
     aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)
     aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor
     aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
-    aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor
+    aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor | takes=fc
     aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor | takes=uifc
     """
 

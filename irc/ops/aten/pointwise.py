@@ -65,11 +65,9 @@ FUNCTIONS = """
     aten::angle.complex(complex a) -> float
     aten::{neg exp expm1 log log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc round lgamma angle}.float(float a) -> float
     aten::{neg ceil floor}.int(int a) -> int
-    aten::log.float_float(float a, float b) -> float
-    aten::log.float_int(float a, int b) -> float
+    aten::log.{float int}_float({} a, float b) -> float
+    aten::log.{float int}_int({} a, int b) -> float
     aten::{exp expm1 log log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc round lgamma angle}.int(int a) -> float
-    aten::log.int_float(int a, float b) -> float
-    aten::log.int_int(int a, int b) -> float
     aten::{signbit isposinf isneginf}(Tensor self) -> Tensor | pointwise=bool takes=buif
     aten::isreal(Tensor self) -> Tensor | pointwise=bool out=none
     aten::special_entr(Tensor self) -> Tensor | pointwise=float takes=buif out=any
@@ -123,8 +121,7 @@ ARITHMETIC = """
     aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor | pointwise=common
     aten::atan2(Tensor self, Tensor other) -> Tensor | pointwise=float takes-both=buif in-place out=any
     aten::{pow atan2}.Scalar_Scalar(Scalar a, Scalar b) -> float
-    aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor | out=any
-    aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor | out=any
+    aten::pow.Tensor_{Scalar Tensor}(Tensor self, {} exponent) -> Tensor | out=any
     aten::{maximum minimum fmax fmin}(Tensor self, Tensor other) -> Tensor | pointwise=common takes-both=buif out=any
     aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor | pointwise=common takes=fc in-place out=any
     aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor
@@ -152,12 +149,11 @@ ARITHMETIC = """
     aten::add.str(str a, str b) -> str
     aten::pow.int_to_int(int a, int b) -> int
     aten::heaviside(Tensor self, Tensor values) -> Tensor | pointwise=common takes=buif in-place
-    aten::nextafter(Tensor self, Tensor other) -> Tensor | pointwise=common in-place out=any
+    aten::nextafter(Tensor self, Tensor other) -> Tensor | pointwise=common takes-both=f in-place out=any
     aten::ldexp(float x, int i) -> float
     aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor | pointwise
     aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor | pointwise=wider
-    aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor
-    aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor
+    aten::float_power.Tensor_{Scalar Tensor}(Tensor self, {} exponent) -> Tensor
     aten::add.t(t(b)[] a, t(c)[] b) -> t(b|c)[]
     aten::add_.t(t(b)[](a!) self, t(c -> b)[] b) -> t(b)[](a!)
     aten::mul.left_t(t(b)[] l, int n) -> t(b)[]

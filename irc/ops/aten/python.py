@@ -22,7 +22,7 @@ ROWS = """
     aten::Int.{Scalar Tensor bool float str}({} a) -> int
     aten::Float.{Scalar Tensor bool str}({} a) -> float
     aten::FloatImplicit(Tensor a) -> float
-    aten::IntImplicit(Tensor a) -> int
+    aten::IntImplicit(Tensor a) -> int | takes=ui
     aten::ScalarImplicit(Tensor a) -> Scalar
     aten::{__is__ __isnot__}(t1 self, t2 obj) -> bool
     aten::__not__(bool self) -> bool
@@ -47,10 +47,9 @@ ROWS = """
     aten::{is_grad_enabled is_autocast_enabled}() -> bool
     aten::is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool
     aten::storage_offset(Tensor self) -> int | layout=seen+storage
-    aten::result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType
+    aten::result_type.{Scalar Tensor}(Tensor tensor, {} other) -> ScalarType
     aten::result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType
     aten::result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType
-    aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType
     aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType
     aten::can_cast(ScalarType from_, ScalarType to) -> bool
     aten::device(str a) -> Device
@@ -84,8 +83,7 @@ CONTAINERS = """
     aten::extend.t(t(b)[](a!) self, t(c -> b)[] other) -> ()
     aten::insert.t(t(b)[](a!) self, int idx, t(c -> b) el) -> ()
     aten::pop.t(t(b)[](a!) self, int idx=-1) -> t(b)
-    aten::reverse.t(t[](a!) self) -> ()
-    aten::clear.t(t[](a!) self) -> ()
+    aten::{reverse clear}.t(t[](a!) self) -> ()
     aten::Delete.t(t[](a!) self, int idx) -> ()
     aten::__getitem__.t(t(b)[] list, int idx) -> t(b)
     aten::__getitem__.str(str s, int index) -> str

@@ -30,10 +30,10 @@ ROWS = """
     aten::sum.float(float[] self) -> float
     aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | out=dtype
     aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | out=dtype
-    aten::{std var}(Tensor self, bool unbiased=True) -> Tensor
+    aten::{std var}(Tensor self, bool unbiased=True) -> Tensor | takes=fc
     aten::{std var}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor
     aten::{std var}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor
-    aten::{std_mean var_mean}(Tensor self, bool unbiased=True) -> (Tensor, Tensor)
+    aten::{std_mean var_mean}(Tensor self, bool unbiased=True) -> (Tensor, Tensor) | takes=fc
     aten::{std_mean var_mean}.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)
     aten::{std_mean var_mean}.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)
     aten::{amax amin}(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor | takes=buif
@@ -45,11 +45,11 @@ ROWS = """
     aten::{any all}.dim(Tensor self, int dim, bool keepdim=False) -> Tensor
     aten::{any all}.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor
     aten::any.str(str[] self) -> bool
-    aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor
+    aten::norm.Scalar(Tensor self, Scalar p=2) -> Tensor | takes=fc
     aten::norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor
     aten::norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor
     aten::norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor
-    aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
+    aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | takes=fc
     aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
     aten::{cumsum cumprod}(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor | in-place=uifc out=dtype
     aten::topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices) | takes=uif
@@ -78,9 +78,9 @@ ROWS = """
     aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | takes=buif out=dtype
     aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor | takes=f out=dtype
     aten::{cummax cummin}(Tensor self, int dim) -> (Tensor values, Tensor indices) | takes=buif
-    aten::logcumsumexp(Tensor self, int dim) -> Tensor
+    aten::logcumsumexp(Tensor self, int dim) -> Tensor | takes=fc
     aten::diff(Tensor(a) self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor(a)
-    aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor
+    aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor | takes-both=fc
     aten::msort(Tensor self) -> Tensor | takes=buif
     aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor | out=none
     aten::{trapezoid trapz}.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor | out=none

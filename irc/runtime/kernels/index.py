@@ -76,7 +76,7 @@ def _write(out: Array, index: tuple[Array, ...], updates: Array, reduction: str)
     return out
 
 
-def _begun(x: Array, out: Array | None) -> Array:
+def begun(x: Array, out: Array | None) -> Array:
     """A copy of ``x`` to write elements into: ``out`` if given, which may be ``x``'s memory."""
     if out is None:
         return np.array(x, order="C")
@@ -95,7 +95,7 @@ def scatter_elements(
     if updates.shape != indices.shape:
         raise Error("IRC421", f"updates of shape {list(updates.shape)} for indices of {list(indices.shape)}")
     places = _along(x, indices, axis)
-    return _write(_begun(x, out), places, updates, reduction)
+    return _write(begun(x, out), places, updates, reduction)
 
 
 @computes("onnx::ScatterND", reduction=_REDUCTION)
@@ -104,13 +104,13 @@ def scatter_nd(x: Array, indices: Array, updates: Array, out: Array | None = Non
     if not indices.ndim or depth > x.ndim or updates.shape != indices.shape[:-1] + x.shape[depth:]:
         shapes = shapes_of(indices, updates)
         raise Error("IRC421", f"indices and updates of shapes {shapes} do not fit data of shape {list(x.shape)}")
-    return _write(_begun(x, out), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
+    return _write(begun(x, out), tuple(np.moveaxis(indices, -1, 0)), updates, reduction)
 
 
 @computes("irc::slice_scatter")
 def slice_scatter(x: Array, updates: Array, out: Array | None = None, *, starts: list[int], steps: list[int]) -> Array:
     """A copy of the first input with the second's elements at ``start + i * step`` of each axis."""
-    return slice_scatter_(_begun(x, out), updates, starts=starts, steps=steps)
+    return slice_scatter_(begun(x, out), updates, starts=starts, steps=steps)
 
 
 @computes("irc::slice_scatter_")
@@ -144,7 +144,7 @@ def tensor_scatter(
     elif (first < 0).any() or (first > capacity - length).any():
         raise Error("IRC423", f"{length} elements from {first.tolist()} on do not fit a cache of {capacity}")
     places = (first[:, None] + counting(length)) % max(capacity, 1)
-    result = _begun(cache, out)
+    result = begun(cache, out)
     np.moveaxis(result, at, 1)[counting(len(result))[:, None], places] = np.moveaxis(update, at, 1)
     return result
 

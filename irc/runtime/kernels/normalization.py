@@ -57,10 +57,11 @@ def _standardize_row(row: Array, epsilon: float) -> tuple[Array, Any, Any]:
     return result, mean, inverse
 
 
-def _scaled(x: Array, scale: Array, b: Array | None, dtype: np.dtype[Any]) -> Array:
+def scaled(x: Array, scale: Array | None, b: Array | None, dtype: np.dtype[Any]) -> Array:
     """``x * scale + b``, written over ``x``, as ``dtype``; Error if they do not broadcast to x."""
     try:
-        x *= scale.astype(x.dtype, copy=False)
+        if scale is not None:
+            x *= scale.astype(x.dtype, copy=False)
         if b is not None:
             x += b.astype(x.dtype, copy=False)
     except ValueError:
@@ -86,7 +87,7 @@ def instance_normalization(x: Array, scale: Array, b: Array, *, epsilon: float =
     _check_channels(x)
     factor, shift = _by_channel(x, (scale, b), x.shape[1])
     rows = _wide(x).reshape(x.shape[0] * x.shape[1], math.prod(x.shape[2:]))
-    return _scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
+    return scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
 
 
 @computes("onnx::GroupNormalization", since=18, per_group=always(True))
@@ -102,7 +103,7 @@ def group_normalization(
     count, repeat = (num_groups, each) if per_group else (x.shape[1], 1)
     factor, shift = _by_channel(x, (scale, b), count, repeat)
     rows = _wide(x).reshape(x.shape[0] * num_groups, each * math.prod(x.shape[2:]))
-    return _scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
+    return scaled(standardize(rows, epsilon)[0].reshape(x.shape), factor, shift, x.dtype)
 
 
 @computes("onnx::LayerNormalization", since=17, stash=element_type("stash_type", 1))
@@ -120,7 +121,7 @@ def layer_normalization(
     lead, inner = shape[:first], shape[first:]
     rows = _wide(x).reshape(math.prod(lead), math.prod(inner))
     normal, mean, inverse = standardize(rows, epsilon)
-    y = _scaled(normal.reshape(x.shape), scale, b, x.dtype)
+    y = scaled(normal.reshape(x.shape), scale, b, x.dtype)
     if outputs == 1:
         return y
     statistics = (*lead, *(1,) * (x.ndim - first))
@@ -138,7 +139,7 @@ def rms_normalization(x: Array, scale: Array, *, epsilon: float = 1e-5, axis: in
     rows = _wide(x).reshape(math.prod(x.shape[:first]), math.prod(x.shape[first:]))
     squares = np.vecdot(rows, rows)[:, None] / rows.dtype.type(max(1, rows.shape[1]))
     normal = rows / np.sqrt(squares + rows.dtype.type(epsilon))
-    return _scaled(normal.reshape(x.shape), scale, None, scale.dtype)
+    return scaled(normal.reshape(x.shape), scale, None, scale.dtype)
 
 
 @computes("onnx::MeanVarianceNormalization", since=9)

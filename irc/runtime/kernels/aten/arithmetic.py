@@ -307,8 +307,6 @@ register("gcd", python=two(lambda x, y: math.gcd(x, y)))
 
 def _next(x: Array, y: Array) -> Computation:
     dtype = result_type(x, y)
-    if not is_floating(dtype):
-        raise Error("IRC423", f"nextafter is of floats, not of {dtype.name}")
 
     def compute(a: Array, b: Array, out: Array | None = None) -> Any:
         """Computed in the element type itself; small floats are computed in float32."""

@@ -376,20 +376,11 @@ def _replace(x: Array, source: Array, view: Array) -> Array:
     return x
 
 
-def _begun(x: Array, out: Array | None) -> Array:
-    """A copy of ``x`` to write elements into; ``out`` if given, which may be ``x`` itself."""
-    if out is None:
-        return layout.copy(x)
-    if out is not x:
-        np.copyto(out, x)
-    return out
-
-
 def select_scatter(x: Array, source: Array, dim: int, index: int, *, out: Array | None = None) -> Array:
     axis = axis_in(dim, x.ndim)
     if not -x.shape[axis] <= index < x.shape[axis]:
         raise Error("IRC420", f"index {index} is out of range for dimension {dim} of size {x.shape[axis]}")
-    made = _begun(x, out)
+    made = layout.copy(x) if out is None else onnx_index.begun(x, out)
     return _replace(made, source, made[(slice(None),) * axis + (index, ...)])
 
 
@@ -406,7 +397,7 @@ def slice_scatter(
     if step < 1:
         raise Error("IRC424", f"a slice has a positive step, not {step}")
     axis = axis_in(dim, x.ndim)
-    made = _begun(x, out)
+    made = layout.copy(x) if out is None else onnx_index.begun(x, out)
     return _replace(made, source, part(made, axis, start, end, step))
 
 

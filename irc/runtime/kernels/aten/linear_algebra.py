@@ -306,8 +306,6 @@ def linalg_matrix_norm(
     x: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: int | None = None
 ) -> Array:
     element = dtype_of(dtype, x.dtype)
-    if is_integral(x.dtype):
-        raise Error("IRC423", f"a norm of matrices is of floats, not of {x.dtype.name}; convert them first")
     if ord not in _MATRIX_NORMS:
         raise Error("IRC424", f"there is no norm {ord!r} of matrices")
     if not is_half(element) or ord in ("nuc", 2, -2):  # which take singular values
@@ -615,8 +613,6 @@ def linalg_cross(x: Array, y: Array, dim: int = -1) -> Array:
 
 
 def linalg_vecdot(x: Array, y: Array, dim: int = -1) -> Array:
-    if is_integral(x.dtype):
-        raise Error("IRC423", f"linalg_vecdot is of floats, not of {x.dtype.name}; convert them first")
     a, b = _together(x, y)
     axis = axis_in(dim, max(a.ndim, 1))
     products = np.asarray(np.conjugate(a) * b)

@@ -13,7 +13,6 @@ from irc.errors import Error
 from irc.ops.aten.promotion import promote
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import (
-    BOOL,
     FLOAT64,
     INT64,
     as_float,
@@ -75,8 +74,6 @@ def huber_loss(x: Array, target: Array, reduction: int = MEAN, delta: float = 1.
     if delta <= 0:
         raise Error("IRC424", f"huber_loss is quadratic up to a distance above 0, not up to {delta}")
     both = result_type(x, target)
-    if is_integral(both):
-        raise Error("IRC423", f"huber_loss is not defined on {both.name}; convert to floats first")
     d = np.abs(x.astype(wide(both), copy=False) - target.astype(wide(both), copy=False))
     return reduced(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction, x.dtype, (x, target))
 
@@ -230,8 +227,6 @@ def margin_ranking_loss(x: Array, y: Array, target: Array, margin: float = 0.0, 
 
 def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction: int = MEAN) -> Array:
     """Of the element type of ``x``, in which the margin is taken."""
-    if x.dtype == BOOL:
-        raise Error("IRC423", "hinge_embedding_loss is not defined on bools; convert them first")
     a = x.astype(wide(x.dtype), copy=False)
     apart = at_least(element_of(margin, a.dtype) - a, np.zeros((), a.dtype))
     loss = np.where(target != 1, apart, a.dtype.type(0)) + np.where(target != -1, a, a.dtype.type(0))
@@ -239,8 +234,6 @@ def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction
 
 
 def soft_margin_loss(x: Array, target: Array, reduction: int = MEAN) -> Array:
-    if is_integral(x.dtype):
-        raise Error("IRC423", "soft_margin_loss is not defined on integers; convert them first")
     dtype, (a, t) = _floats(x, target)
     if dtype.kind == "c":
         return reduced(np.log(1 + np.exp(-t * a)), reduction, dtype)

@@ -14,7 +14,7 @@ from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.element_types import check_kind, check_writable, dtype_of, result_type, wide
 from irc.runtime.kernels.aten.reductions import vector_norm
 from irc.runtime.kernels.aten.registering import table
-from irc.runtime.kernels.normalization import affine, standardize
+from irc.runtime.kernels.normalization import affine, scaled, standardize
 from irc.runtime.kernels.numerics import add_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
 from irc.runtime.kernels.support import Array, axis_in
@@ -102,11 +102,7 @@ def _scaled(x: Array, shape: Sequence[int], weight: Array | None, bias: Array | 
     for v in (weight, bias):
         if v is not None and v.shape != tuple(shape):
             raise Error("IRC421", f"weight and bias must have the normalized shape {list(shape)}, not {list(v.shape)}")
-    if weight is not None:
-        x = x * weight.astype(x.dtype, copy=False)
-    if bias is not None:
-        x = x + bias.astype(x.dtype, copy=False)
-    return x.astype(dtype, copy=False)
+    return scaled(x, weight, bias, dtype)
 
 
 def native_layer_norm(

@@ -122,11 +122,6 @@ def mean(x: Array, *arguments: Any) -> Array:
     return reduced(x.astype(element, copy=False), dim, keepdim, element, _mean_reduce)
 
 
-def _require_floats(x: Array, what: str) -> None:
-    if is_integral(x.dtype):
-        raise Error("IRC423", f"{what} is of floating-point numbers, not of {x.dtype.name}; convert them first")
-
-
 # -- spread --------------------------------------------------------------------
 
 
@@ -148,7 +143,6 @@ def _spread_arguments(arguments: tuple[Any, ...]) -> tuple[Any, float, bool]:
 
 
 def _deviation(x: Array, *arguments: Any, root: bool) -> Array:
-    _require_floats(x, "a deviation")
     dim, correction, keepdim = _spread_arguments(arguments)
     return reduced(x, dim, keepdim, real_type(x.dtype), lambda v, axes: _spread(v, axes, correction, root))
 
@@ -258,7 +252,6 @@ def norm(x: Array, p: Any = 2, *arguments: Any) -> Array:
 @aten("linalg_vector_norm")
 def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
     """``(sum |x|^ord)^(1/ord)``."""
-    _require_floats(x, "a norm")
     return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), partial(_norm_reduce, p=float(ord)))
 
 
@@ -318,7 +311,6 @@ def _running_extreme(ufunc: np.ufunc, x: Array, dim: int) -> tuple[Array, Array]
 
 
 def logcumsumexp(x: Array, dim: int) -> Array:
-    _require_floats(x, "a running sum of exponentials")
     axis = axis_in(dim, max(x.ndim, 1))
     if x.dtype.kind == "c" and x.ndim:
         sums = np.moveaxis(np.array(x, np.complex128, order="C"), axis, 0)
@@ -341,7 +333,6 @@ def nansum(x: Array, *arguments: Any) -> Array:
 
 
 def nanmean(x: Array, dim: Any = None, keepdim: bool = False, dtype: int | None = None) -> Array:
-    _require_floats(x, "a mean")
     if is_integral(dtype_of(dtype, x.dtype)):
         raise Error("IRC423", f"a mean is a float, not of {dtype_of(dtype, x.dtype).name}")
     total = sum_(_numbers(x), dim, keepdim, dtype)
