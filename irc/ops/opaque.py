@@ -14,7 +14,6 @@ Invariants of these nodes, beside what holds for all:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from irc.ir.block import Block
@@ -61,15 +60,13 @@ def opaque_operator(kind: str) -> tuple[str, str]:
     return "" if domain == "ai.onnx" else domain, op_type
 
 
-def opaque_nodes(*graphs: Graph) -> Iterator[Node]:
-    """The opaque nodes of ``graphs``, nested ones and those of graphs in attributes included."""
-    return (node for node in with_subgraphs(*graphs) if is_opaque(node.kind))
-
-
 def opaque_operators(*graphs: Graph) -> dict[str, list[Node]]:
-    """The opaque nodes of ``graphs`` by operator, as messages name it: ``MyOp (domain acme, opset 1)``."""
+    """The opaque nodes of ``graphs`` by operator, as messages name it: ``MyOp (domain acme, opset 1)``.
+
+    Nested nodes, and those of graphs in attributes, are among them.
+    """
     found: dict[str, list[Node]] = {}
-    for node in opaque_nodes(*graphs):
+    for node in (node for node in with_subgraphs(*graphs) if is_opaque(node.kind)):
         domain, op_type = opaque_operator(node.kind)
         found.setdefault(f"{op_type} (domain {domain or 'ai.onnx'}, opset {node.version})", []).append(node)
     return dict(sorted(found.items()))

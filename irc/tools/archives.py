@@ -49,7 +49,7 @@ def write_archive(path: str, values: Mapping[str, Any], say: Callable[[str], Non
         if not isinstance(value, np.ndarray | np.generic | bool | int | float | complex | str):
             what = "only tensors, numbers, strings, and lists and dictionaries of them, can be written to .npz"
             raise Error("IRC503", f"{what}, not {describe(value)}", where)
-        arrays[name] = _storable(_as_array(value), where)
+        arrays[name] = _storable(np.asarray(value, object if isinstance(value, str) else None), where)
         if why := _not_an_entry(name):
             raise Error("IRC503", f"this name cannot be that of an entry in an archive: {why}", where)
     if empty and say is not None:
@@ -96,10 +96,6 @@ def _entries(name: str, value: Any, levels: int = LEVELS) -> Iterator[tuple[str,
 
 def _holds(value: Any) -> bool:
     return is_sequence(value) or is_mapping(value)
-
-
-def _as_array(value: Any) -> Array:
-    return np.array(value, object) if isinstance(value, str) else np.asarray(value)
 
 
 def _storable(array: Array, where: str) -> Array:

@@ -49,10 +49,9 @@ def _pooled(c: NodeTypes, elements: int) -> int:
     return elements * math.prod(c.attr("kernel_shape"))
 
 
-FAMILY.each("AveragePool LpPool MaxPool", flops=_pooled)
+FAMILY.each("AveragePool LpPool MaxPool", flops=_pooled, attributes=_AUTO_PAD, kernel="pool")
+FAMILY.each("MaxPool", needed_outputs=1, requires=(checks.flags("storage_order"),))
 FAMILY.each("GlobalLpPool", flops=for_each_element())
-FAMILY.each("AveragePool LpPool", attributes=_AUTO_PAD, kernel="pool")
-FAMILY.each("MaxPool", needed_outputs=1, attributes=_AUTO_PAD, requires=(checks.flags("storage_order"),), kernel="pool")
 FAMILY.each("GlobalAveragePool GlobalLpPool GlobalMaxPool", kernel="pool")
 FAMILY.each("GlobalAveragePool GlobalMaxPool", reduces=image_axes)
 FAMILY.each("MaxUnpool", value_operands=(2,), requires=(checks.rank("output_shape", 2, 1),), kernel="pool")

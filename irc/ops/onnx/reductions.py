@@ -23,7 +23,7 @@ FAMILY.each(" ".join(_REDUCTIONS), value_operands=(1,), kernel="reduce")
 FAMILY.each("ArgMax ArgMin", kernel="reduce")
 FAMILY.each("ArgMax ArgMin CumProd CumSum", flops=for_each_element())
 # The largest, the difference from it, the exponential, the sum, and the quotient.
-FAMILY.each("Hardmax LogSoftmax Softmax", flops=for_each_element(5))
+FAMILY.each("Hardmax LogSoftmax Softmax", flops=for_each_element(5), kernel="softmax")
 # The mean, the difference from it, the square, its sum, the product with what it is divided by, with scale, and bias.
 FAMILY.each(
     "GroupNormalization InstanceNormalization LayerNormalization MeanVarianceNormalization",
@@ -91,7 +91,6 @@ def arg_reduce(c: NodeTypes) -> Type:
 # -- softmax and normalisations, of rows, channels and groups ------------------
 
 
-FAMILY.each("Hardmax LogSoftmax Softmax", kernel="softmax")
 FAMILY.each(
     "GroupNormalization InstanceNormalization LRN LayerNormalization LpNormalization MeanVarianceNormalization "
     "RMSNormalization",

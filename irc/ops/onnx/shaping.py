@@ -37,20 +37,17 @@ FAMILY.each("Shape Size", contents_from="shapes", kernel="shape")
 FAMILY.each("Flatten", movement=Movement.IN_ORDER, kernel="shape")
 FAMILY.each("Identity", shape=same_as_first, movement=Movement.IN_ORDER, kernel="shape")
 FAMILY.each("Reshape Squeeze Unsqueeze", movement=Movement.IN_ORDER, value_operands=(1,), kernel="shape")
-FAMILY.each("Transpose", movement=Movement.PERMUTED, kernel="shape")
+FAMILY.each("Transpose", movement=Movement.PERMUTED, region=regions.onnx_transpose, kernel="shape")
 FAMILY.each(
     "DepthToSpace SpaceToDepth", movement=Movement.PERMUTED, attributes={"mode": ("DCR", "CRD")}, kernel="shape"
 )
 FAMILY.each("Reshape Flatten Squeeze", region=regions.renumbered)
 FAMILY.each("Unsqueeze", region=regions.onnx_unsqueeze)
-FAMILY.each("Transpose", region=regions.onnx_transpose)
 FAMILY.each("Expand", region=regions.repeated)
-FAMILY.each("Slice", region=regions.onnx_slice)
-FAMILY.each("Split", region=regions.onnx_split)
-FAMILY.each("Expand", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
-FAMILY.each("Slice", movement=Movement.SELECTED, value_operands=(1, 2, 3, 4), kernel="shape")
-FAMILY.each("Split", changes_meaning=(18,))  # without sizes, an attribute must say how many parts there are
-FAMILY.each("Split Tile", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
+FAMILY.each("Slice", movement=Movement.SELECTED, region=regions.onnx_slice, value_operands=(1, 2, 3, 4), kernel="shape")
+# Without sizes, an attribute must say how many parts there are.
+FAMILY.each("Split", region=regions.onnx_split, changes_meaning=(18,))
+FAMILY.each("Expand Split Tile", movement=Movement.SELECTED, value_operands=(1,), kernel="shape")
 FAMILY.each("Concat", movement=Movement.GATHERED, kernel="shape")
 FAMILY.each(
     "Pad",

@@ -130,10 +130,6 @@ def unoptimised(source: Any) -> Oracle:
 # -- others --------------------------------------------------------------------
 
 
-def _values(proto: ModelProto) -> Collection[str]:
-    return frozenset(name for node in proto.graph.node for name in node.output)
-
-
 def oracle_of(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Oracle:
     """The oracle called ``name`` that computes a model by another runtime."""
     ready: dict[tuple[str, ...], peers.Runner] = {}
@@ -145,7 +141,7 @@ def oracle_of(name: str, peer: peers.Peer, proto: ModelProto, folder: str) -> Or
             ready[key] = peer(_returning(proto, names), folder)
         return dict(zip(names, ready[key](dict(feeds), names), strict=True))
 
-    return Oracle(name, _values(proto), run)
+    return Oracle(name, frozenset(name for node in proto.graph.node for name in node.output), run)
 
 
 def _returning(proto: ModelProto, names: Sequence[str]) -> ModelProto:
@@ -216,7 +212,8 @@ def difference(found: Any, expected: Any, tolerance: Tolerance) -> tuple[float, 
 
 
 def _array_difference(a: Array, b: Array, tolerance: Tolerance) -> tuple[float, bool]:
-    if a.shape != b.shape or not _same_type(a, b):
+    are_texts = a.dtype.kind in "OUST" and b.dtype.kind in "OUST"
+    if a.shape != b.shape or not (a.dtype == b.dtype or are_texts):
         return float("inf"), False
     if a.dtype.kind in "OUSTb" or a.size == 0:
         return 0.0, bool(np.array_equal(a, b))
@@ -246,7 +243,3 @@ def _last_places(dtype: DType, numbers: Array) -> Any:
     finfo: Any = ml_dtypes.finfo
     info = finfo(dtype.numpy)
     return np.maximum(float(info.eps) * np.abs(numbers), float(info.smallest_subnormal))
-
-
-def _same_type(a: Array, b: Array) -> bool:
-    return a.dtype == b.dtype or (a.dtype.kind in "OUST" and b.dtype.kind in "OUST")
