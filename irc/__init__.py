@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from irc.support.remarks import Remark as Remark
     from irc.tools.bisect import bisect as bisect
     from irc.tools.comparison import diff as diff
+    from irc.tools.extract import extract as extract
     from irc.tools.inspection import inspect as inspect
-    from irc.tools.parts import extract as extract
 
 __version__ = "0.1.0"
 
@@ -49,7 +49,7 @@ __getattr__, __dir__ = lazy_getattr(
         "compile": "irc.compiler",
         "diff": "irc.tools.comparison",
         "export": "irc.compiler",
-        "extract": "irc.tools.parts",
+        "extract": "irc.tools.extract",
         "inspect": "irc.tools.inspection",
         "load": "irc.runtime.model",
         **dict.fromkeys(("alias", "backend", "check", "demo", "errors"), ""),

@@ -69,8 +69,8 @@ def run_extract(given: argparse.Namespace) -> int:
     from irc.cli.results import Extracted
     from irc.compiler import compile, count_nodes, write_onnx
     from irc.support.files import replacing, spare_sources
+    from irc.tools.extract import extract, extract_file
     from irc.tools.inspection import Interface
-    from irc.tools.parts import extract, extract_file
 
     path: str = given.output
     ending = options.suffix(path)

@@ -39,12 +39,12 @@ from irc.tools.check import peers
 from irc.tools.check.models import FIRST_SIZES, Options, comparable, first_wrong, how_it_differs, runs
 from irc.tools.check.oracles import Oracles, Tolerance, difference
 from irc.tools.check.votes import PEERS, Vote, votes
-from irc.tools.extract import extract
+from irc.tools.extract import cut_out
 from irc.tools.inspection import module_in
 from irc.tools.pass_states import Failure, Passed, State, changes, named, run_passes
 from irc.tools.random_inputs.draw import seeded_inputs
 from irc.tools.random_inputs.fitting import Fitting
-from irc.tools.shrink import Part, Parts, Work, first_difference, minimise, opened
+from irc.tools.shrink import Part, Parts, Work, fewest, first_difference, opened
 
 REPEATS = 3
 """Runs of a compiled model that are compared: the first reads weights, the second plans memory, the third uses it."""
@@ -236,13 +236,15 @@ class _Search:
         wrong = self.failure(modules[-1], feeds, expected)
         if wrong is None:
             return None
-        right, last = 0, len(modules) - 1
-        while last - right > 1:
+        seen = {len(states): wrong}
+
+        def is_wrong(number: int) -> bool:
             self.work.tell(f"bisecting {count(len(states), 'pass', 'passes')}")
-            middle = (right + last) // 2
-            found = self.failure(modules[middle], feeds, expected)
-            right, last, wrong = (middle, last, wrong) if found is None else (right, middle, found)
-        return self.of_pass(modules[right], states[last - 1].of, wrong, modules[last], feeds, expected)
+            found = self.failure(modules[number], feeds, expected)
+            return found is not None and bool(seen.setdefault(number, found))
+
+        at = first_wrong(len(states), is_wrong)
+        return self.of_pass(modules[at - 1], states[at - 1].of, seen[at], modules[at], feeds, expected)
 
     def of_pass(
         self, before: Module, p: Pass, wrong: Failure, after: Module, feeds: Values | None, expected: Values
@@ -303,7 +305,7 @@ class _Search:
         """The part of ``module`` with the inputs and outputs of ``part``; None if it has not all of them."""
         inputs, outputs = ([v.name for v in values] for values in (part.module.main.inputs, part.module.main.outputs))
         try:
-            return extract(module, inputs, outputs, only_needed=True)
+            return cut_out(module, inputs, outputs, only_needed=True)
         except Error:
             return None
 
@@ -318,7 +320,7 @@ class _Search:
             self.work.tell("comparing values")
             expected = parts.values(chosen)
             try:
-                found = self.work.run(extract(after, None, chosen), parts.known)
+                found = self.work.run(cut_out(after, None, chosen), parts.known)
             except Error:  # a later value may be what fails
                 half = len(chosen) // 2
                 return [*(differ(chosen[:half]) if half else []), *[True] * (len(chosen) - half)]
@@ -397,20 +399,7 @@ class _Search:
 
     def fewest(self, part: Part, shows: Callable[[Part], bool]) -> Part:
         """``part`` without nodes and outputs that are not needed to show the fault."""
-        best = [part]
-
-        def still(smaller: Part | None) -> bool:
-            if smaller is None or not shows(smaller):
-                return False
-            best.append(smaller)
-            return True
-
-        parts = Parts(part.module, part.feeds, self.work, part.expected)
-        minimise(parts.nodes, lambda nodes: still(parts.of(nodes)))
-        parts = Parts(best[-1].module, best[-1].feeds, self.work, best[-1].expected)
-        names = [value.name for value in parts.module.main.outputs]
-        minimise(names, lambda some: still(parts.of(parts.nodes, some)))
-        return best[-1]
+        return fewest(part, Parts(part.module, part.feeds, self.work, part.expected), shows)
 
     def recomputed(self, module: Module, part: Part) -> Part | None:
         """``module``, which was made of ``part``, as a part, with what it computes without passes."""
@@ -448,7 +437,7 @@ class _Search:
 
         def differ(chosen: Sequence[str]) -> list[bool]:
             expected = parts.values(chosen)
-            part = extract(module, None, chosen)
+            part = cut_out(module, None, chosen)
             inputs = {value.name for value in part.main.inputs}
             model = CompiledModel(part, backend=backend)
             self.work.compilations += 1
@@ -551,7 +540,7 @@ class _Search:
             inside = set(parts.nodes[:number])
             made = [value for node in parts.nodes[:number] for value in node.outputs]
             edge = [v.name for v in made if not v.has_uses or {u.ancestor_in(block) for u in v.iter_users()} - inside]
-            return self.failure(extract(self.base, None, edge), feeds, {}) is not None
+            return self.failure(cut_out(self.base, None, edge), feeds, {}) is not None
 
         try:
             node = parts.nodes[first_wrong(len(parts.nodes), fails) - 1]

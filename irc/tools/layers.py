@@ -21,7 +21,7 @@ from irc.runtime.values import is_array
 from irc.support.formatting import count
 from irc.tools.check.models import comparable, refuse_random, runs
 from irc.tools.check.oracles import Oracles, Tolerance, difference, values_of
-from irc.tools.parts import typed
+from irc.tools.extract import typed
 
 BUDGET = 2**28
 """Bytes of values that are compared at once, about."""

@@ -26,9 +26,9 @@ from irc.frontend.onnx.files import Source, read_file
 from irc.runtime.file import is_saved
 from irc.support.formatting import count
 from irc.tools.archives import as_entries, write_archive
+from irc.tools.extract import typed, write_part
 from irc.tools.inspection import module_in
-from irc.tools.parts import typed, write_part
-from irc.tools.shrink import Part, Parts, Work, minimise
+from irc.tools.shrink import Part, Parts, Work, fewest
 
 MODEL, INPUTS = "{}", "{inputs}"
 """What stands in a command for the path of the model, and for that of an archive of its inputs."""
@@ -147,24 +147,22 @@ def reduce(
     module = typed(module)
     source = read_file(name) if isinstance(model, str | os.PathLike) and not is_saved(name) else None
     parts = Parts(module, dict(feeds or {}) if asked.reads_inputs else None, Work())
-    best: list[Part] = []
+    left = ""
     with tempfile.TemporaryDirectory() as folder:
         target, inputs = str(Path(folder, "model.onnx")), str(Path(folder, "inputs.npz"))
 
-        def shows(part: Part | None) -> bool:
-            if part is None:
-                return False
+        def shows(part: Part) -> bool:
+            nonlocal left
+            size = count(count_nodes(part.module.main), "operator")
             if progress is not None:
-                left = count(count_nodes((best[-1] if best else part).module.main), "operator")
-                progress(f"{left} left after {count(asked.runs, 'run')} of the command")
+                progress(f"{left or size} left after {count(asked.runs, 'run')} of the command")
             try:
                 _write(source, part, target, inputs)
             except Error:  # ONNX cannot express it
                 return False
-            if not asked.shows(target, inputs):
-                return False
-            best.append(part)
-            return True
+            is_shown = asked.shows(target, inputs)
+            left = size if is_shown else left
+            return is_shown
 
         whole = parts.of(parts.nodes, [value.name for value in module.main.outputs])
         if whole is None:
@@ -176,13 +174,10 @@ def reduce(
         if asked.shows(target, inputs):
             message = "the command ends with status 0 for any model, even one that only returns its input"
             raise Error("IRC335", f"{message}: it must tell models apart", command)
-        minimise(parts.nodes, lambda nodes: shows(parts.of(nodes)), most=None)
-        rest = Parts(best[-1].module, best[-1].feeds, Work(), best[-1].expected)
-        names = [value.name for value in rest.module.main.outputs]
-        minimise(names, lambda some: shows(rest.of(rest.nodes, some)), most=None)
+        smallest = fewest(whole, parts, shows, most=None)
     beside = f"{Path(output).with_suffix('')}.npz" if asked.reads_inputs else ""
-    _write(source, best[-1], output, beside)
-    sizes = count_nodes(module.main), count_nodes(best[-1].module.main)
+    _write(source, smallest, output, beside)
+    sizes = count_nodes(module.main), count_nodes(smallest.module.main)
     return Reduction(output, beside, *sizes, asked.runs, time.perf_counter() - start)
 
 

@@ -22,8 +22,7 @@ from irc.ir.types import BOOL, FLOAT, INT, STR, DType, ListType, TensorType, Typ
 from irc.runtime.backends import NUMPY
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_array, is_sequence
-from irc.tools.extract import assemble, extract
-from irc.tools.parts import typed
+from irc.tools.extract import assemble, cut_out, typed
 
 T = TypeVar("T")
 
@@ -185,7 +184,7 @@ class Parts:
                 part = assemble(self.module, list(given), inside | constants, results)
             else:
                 names = [value.name for value in given if value.name not in self.module.objects]
-                part = extract(self.module, names, [value.name for value in results], only_needed=True)
+                part = cut_out(self.module, names, [value.name for value in results], only_needed=True)
             kept = [value.name for value in results] if record_outputs and not is_written else []
             if self.are_recorded and not self.record([*(value.name for value in part.main.inputs), *kept]):
                 return None
@@ -215,7 +214,7 @@ class Parts:
 
     def values(self, names: Sequence[str]) -> dict[str, Any]:
         """The values of ``names`` in a run of the module; they are not kept."""
-        return self.work.run(extract(self.module, None, names), self.known)
+        return self.work.run(cut_out(self.module, None, names), self.known)
 
     def around(self, nodes: Collection[Node], steps: int) -> set[Node]:
         """``nodes``, and those from which, or to which, at most ``steps`` uses lead from them."""
@@ -251,6 +250,22 @@ class Parts:
             found |= fresh
             pending += fresh
         return found
+
+
+def fewest(part: Part, parts: Parts, shows: Callable[[Part], bool], most: int | None = MOST_TRIALS) -> Part:
+    """``part`` without the nodes and outputs that are not needed to show a fault; ``parts`` are those of it."""
+
+    def still(smaller: Part | None) -> bool:
+        nonlocal part
+        if smaller is None or not shows(smaller):
+            return False
+        part = smaller
+        return True
+
+    minimise(parts.nodes, lambda nodes: still(parts.of(nodes)), most)
+    rest = Parts(part.module, part.feeds, parts.work, part.expected)
+    minimise([v.name for v in rest.module.main.outputs], lambda some: still(rest.of(rest.nodes, some)), most)
+    return part
 
 
 def _may_be_kept(type: Type) -> bool:

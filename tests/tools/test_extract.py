@@ -9,7 +9,7 @@ import pytest
 
 import irc
 from irc.ir import Module, parse_module
-from irc.tools.extract import extract
+from irc.tools.extract import cut_out
 
 TEXT = """
 graph(%x : Float(2, 3), %z : Float(2, 3)):
@@ -71,7 +71,7 @@ X, Z = np.float32([[1, -2, 3], [4, 5, -6]]), np.float32([[0, 1, 0], [2, 0, 3]])
 def test_a_part_computes_what_the_model_does(
     inputs: Sequence[str] | None, outputs: Sequence[str], expected: Sequence[str]
 ) -> None:
-    whole, part = model(), extract(model(), inputs, outputs)
+    whole, part = model(), cut_out(model(), inputs, outputs)
     part.verify()
     assert kinds(part) == expected
     assert [value.name for value in part.main.outputs] == outputs
@@ -86,7 +86,7 @@ def test_a_part_computes_what_the_model_does(
 
 
 def test_what_writes_on_the_way_is_taken_along() -> None:
-    part = extract(parse_module(WRITES), ["x"], ["c"])
+    part = cut_out(parse_module(WRITES), ["x"], ["c"])
     assert kinds(part) == ["Relu", "view_as", "add_", "Neg"]
     whole = irc.compile(parse_module(WRITES), "none").run({"x": X[0, [0, 1, 2, 0]]})["d"]
     assert np.allclose(np.exp(irc.compile(part, "none").run({"x": X[0, [0, 1, 2, 0]]})["c"]), whole)
@@ -108,5 +108,5 @@ def test_what_writes_on_the_way_is_taken_along() -> None:
 def test_parts_that_are_none(text: str, inputs: Sequence[str], outputs: Sequence[str], message: str) -> None:
     module = parse_module(text, weights={"big": np.arange(32, dtype=np.float32)})
     with pytest.raises(irc.Error, match=message) as error:
-        extract(module, inputs, outputs)
+        cut_out(module, inputs, outputs)
     assert error.value.code == "IRC360"
