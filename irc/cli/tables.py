@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group, RenderableType
@@ -19,6 +20,8 @@ from irc.tools import report_text
 
 MOST_ROWS = 16
 """How many rows a table has before it sums up the rest."""
+
+Format = Callable[[int], str] | None
 
 NARROWEST = 40
 """For how many characters a line reports are laid out at least."""
@@ -57,12 +60,8 @@ def _operators(report: Report) -> RenderableType:
     """A row for each kind of operator, those that changed most first; constants are not counted."""
     before, after = Counter(report.operators_before), Counter(report.operators_after)
     kinds = sorted(before | after, key=lambda kind: (-abs(before[kind] - after[kind]), -before[kind], kind))
-    table = new_table("operator", ">before", ">after")
-    for kind in kinds[:MOST_ROWS]:
-        table.add_row(_bare(kind), f"{before[kind]:,}", f"{after[kind]:,}")
-    if rest := kinds[MOST_ROWS:]:
-        sums = (f"{sum(counts[kind] for kind in rest):,}" for counts in (before, after))
-        table.add_row(f"{len(rest)} other kinds", *sums)
+    rows = [(_bare(kind), before[kind], after[kind]) for kind in kinds]
+    table = _first_rows(rows, {"operator": None, ">before": _digits, ">after": _digits})
     table.add_section()
     table.add_row("in all", f"{before.total():,}", f"{after.total():,}")
     table.add_row("top level", f"{report.nodes_before:,}", f"{report.nodes_after:,}")
@@ -118,6 +117,32 @@ def new_table(*headers: str) -> Table:
     return table
 
 
+def _first_rows(rows: Sequence[Sequence[Any]], columns: Mapping[str, Format], others: str = "other kinds") -> Table:
+    """A table of the first `MOST_ROWS` of ``rows``, and of the sums of the numbers in the others.
+
+    Args:
+        rows: texts and numbers.
+        columns: header -> how numbers are written; None: these are texts.
+        others: what the others are called.
+    """
+    table = new_table(*columns)
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*(cell if write is None else write(cell) for write, cell in zip(columns.values(), row)))
+    if rest := rows[MOST_ROWS:]:
+        _, *numbers = zip(columns.values(), zip(*rest))
+        table.add_row(f"{len(rest)} {others}", *("" if write is None else write(sum(n)) for write, n in numbers))
+    return table
+
+
+def _digits(number: int) -> str:
+    return f"{number:,}"
+
+
+def _times(whole: int) -> dict[str, Format]:
+    """The columns of a time, and of its share in the ``whole``."""
+    return {">ms": ms, ">share": lambda part: _share(part, whole)}
+
+
 def plain(text: str, style: str = "") -> Text:
     """Plain text: names in models may look like markup or hold control characters."""
     return Text(printable(text), style)
@@ -150,55 +175,40 @@ def _profile_sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
 
 
 def _profiled_operators(profile: Profile) -> RenderableType:
-    table = new_table("operator", ">ms", ">share", ">nodes", ">calls", ">bytes")
-    rows = profile.by_operator()
-    for row in rows[:MOST_ROWS]:
-        counts = (f"{count:,}" for count in (row.nodes, row.calls, row.bytes))
-        table.add_row(_bare(row.kind), ms(row.own), _share(row.own, profile.own), *counts)
-    if rest := rows[MOST_ROWS:]:
-        own = sum(row.own for row in rest)
-        table.add_row(f"{len(rest)} other kinds", ms(own), _share(own, profile.own))
+    rows = [(_bare(row.kind), row.own, row.own, row.nodes, row.calls, row.bytes) for row in profile.by_operator()]
+    columns = {"operator": None, **_times(profile.own), ">nodes": _digits, ">calls": _digits, ">bytes": _digits}
+    table = _first_rows(rows, columns)
     said = "each by itself: an If without its branch, a group without its members; bytes are those that it makes"
     return Group(table, plain(said, "dim"))
 
 
 def _results(profile: Profile) -> RenderableType:
-    table = new_table("operator", ">calls", ">in place", ">fresh")
-    rows = sorted(profile.by_operator(), key=lambda row: -row.in_place - row.fresh)
-    for row in rows[:MOST_ROWS]:
-        table.add_row(_bare(row.kind), f"{row.calls:,}", f"{row.in_place:,}", f"{row.fresh:,}")
-    if rest := rows[MOST_ROWS:]:
-        sums = (sum(column) for column in zip(*((row.calls, row.in_place, row.fresh) for row in rest)))
-        table.add_row(f"{len(rest)} other kinds", *(f"{n:,}" for n in sums))
+    rows = [(_bare(row.kind), row.calls, row.in_place, row.fresh) for row in profile.by_operator()]
+    columns = {"operator": None, ">calls": _digits, ">in place": _digits, ">fresh": _digits}
+    table = _first_rows(sorted(rows, key=lambda row: -row[2] - row[3]), columns)
     said = "in place: results written over an operand; fresh: in memory of their own, new or planned; views are neither"
     return Group(table, plain(said, "dim"))
 
 
 def _nodes(profile: Profile) -> RenderableType:
-    table = new_table("node", ">ms", ">share", ">calls", "inputs, at the first call")
-    rows = profile.by_node()
-    for node in rows[:MOST_ROWS]:
-        inputs = plain(", ".join(node.inputs) or "block by block")
-        table.add_row(plain(node.label), ms(node.own), _share(node.own, profile.own), f"{node.calls:,}", inputs)
-    if rest := rows[MOST_ROWS:]:
-        own = sum(node.own for node in rest)
-        table.add_row(f"{len(rest)} others", ms(own), _share(own, profile.own))
-    return table
+    inputs = "inputs, at the first call"
+    rows = [
+        (plain(node.label), node.own, node.own, node.calls, plain(", ".join(node.inputs) or "block by block"))
+        for node in profile.by_node()
+    ]
+    return _first_rows(rows, {"node": None, **_times(profile.own), ">calls": _digits, inputs: None}, "others")
 
 
 def _groups(profile: Profile, groups: list[GroupProfile]) -> RenderableType:
-    table = new_table("group", ">ms", ">share", "its members, by share")
-    for group in groups[:MOST_ROWS]:
+    rows: list[tuple[Any, ...]] = []
+    for group in groups:
         own = group.node.own + sum(member.own for member in group.members)
         members = ", ".join(f"{m.kind.removeprefix('onnx::')} {_share(m.own, own)}" for m in group.members)
         members += f"; itself {_share(group.node.own, own)}"
         if group.node.fused:
             members = f"as one step: {', '.join(kind.removeprefix('onnx::') for kind in group.node.fused)}"
-        table.add_row(plain(group.node.label), ms(own), _share(own, profile.own), plain(members))
-    if rest := groups[MOST_ROWS:]:
-        own = sum(group.node.own + sum(member.own for member in group.members) for group in rest)
-        table.add_row(f"{len(rest)} others", ms(own), _share(own, profile.own))
-    return table
+        rows.append((plain(group.node.label), own, own, plain(members)))
+    return _first_rows(rows, {"group": None, **_times(profile.own), "its members, by share": None}, "others")
 
 
 def _share(part: int, whole: int) -> str:

@@ -71,7 +71,7 @@ ROWS = """
     aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(b|a)
     aten::type_as(Tensor(a) self, Tensor other) -> Tensor(a) | out=none
     aten::{real atleast_1d atleast_2d atleast_3d resolve_conj resolve_neg indices}(Tensor(a) self) -> Tensor(a) | out=none
-    aten::imag(Tensor(a) self) -> Tensor(a<) | out=none
+    aten::imag(Tensor(a) self) -> Tensor(a<) | takes=c out=none
     aten::view_as_real(Tensor(a) self) -> Tensor(a=) | takes=c out=none copied
     aten::view_as_complex(Tensor(a) self) -> Tensor(a=) | takes=f out=none layout=seen copied
     aten::{numpy_T mT mH matrix_H data conj _conj}(Tensor(a) self) -> Tensor(a=) | out=none

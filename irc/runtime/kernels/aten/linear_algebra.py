@@ -130,15 +130,15 @@ def bilinear(x: Array, y: Array, weight: Array, bias: Array | None = None) -> Ar
     return np.asarray(found if bias is None else found + bias).astype(x.dtype, copy=False)
 
 
-def _check_vectors(a: Array, b: Array, what: str, dtype: Any) -> None:
+def _check_vectors(a: Array, b: Array, dtype: Any) -> None:
     if a.ndim != 1 or b.ndim != 1:
-        raise Error("IRC421", f"{what} is of vectors; the shapes are {shapes_of(a, b)}")
+        raise Error("IRC421", f"an outer product is of vectors; the shapes are {shapes_of(a, b)}")
     check_size((a.size, b.size), dtype)
 
 
 def outer(a: Array, b: Array) -> Array:
     dtype = result_type(a, b)
-    _check_vectors(a, b, "an outer product", dtype)
+    _check_vectors(a, b, dtype)
     return np.multiply.outer(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
 
 
@@ -332,7 +332,7 @@ def linalg_norm(x: Array, ord: Any = None, dim: Any = None, keepdim: bool = Fals
 
 def addr(x: Array, a: Array, b: Array, beta: Any = 1, alpha: Any = 1) -> Array:
     """``beta * x + alpha * a b^T``."""
-    _check_vectors(a, b, "an outer product", x.dtype)
+    _check_vectors(a, b, x.dtype)
     dtype = promote(x.dtype, result_type(a, b))  # a number that is added counts as the matrix that it becomes
     if is_integral(dtype) and any(isinstance(factor, float) for factor in (alpha, beta)):
         raise Error("IRC423", f"integers are multiplied by integers, not by {alpha} or {beta}; convert to floats first")

@@ -231,10 +231,6 @@ def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
     return part(windows, axis, None, None, step)
 
 
-def as_strided(x: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Array:
-    return layout.strided(x, size, stride, storage_offset)
-
-
 # -- repetition ----------------------------------------------------------------
 
 
@@ -387,8 +383,6 @@ def _real(x: Array) -> Array:
 
 
 def imag(x: Array) -> Array:
-    if x.dtype.kind != "c":
-        raise Error("IRC423", f"elements of type {x.dtype} have no imaginary part")
     return x.imag
 
 
@@ -418,6 +412,7 @@ table(
     **dict.fromkeys(("conj", "_conj"), _conjugate),
     conj_physical=one(lambda x: np.asarray(np.conjugate(x)) if x.dtype.kind == "c" else x),
     slice=_slice,
+    as_strided=layout.strided,
     expand_as=two(lambda x, other: expand(x, other.shape)),
     broadcast_to=expand,
     **dict.fromkeys("split_with_sizes unsafe_split".split(), split),
