@@ -253,7 +253,7 @@ class Parts:
 
 
 def fewest(part: Part, parts: Parts, shows: Callable[[Part], bool], most: int | None = MOST_TRIALS) -> Part:
-    """``part`` without the nodes and outputs that are not needed to show a fault; ``parts`` are those of it."""
+    """``part`` without nodes and outputs that need not be there to show a fault; ``parts``: its own."""
 
     def still(smaller: Part | None) -> bool:
         nonlocal part

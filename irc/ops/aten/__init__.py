@@ -19,19 +19,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from inspect import unwrap
+from importlib import import_module
 
 from irc.ir.types import Type
-from irc.ops.aten import creation, indexing, linear_algebra, nn, pointwise, python, reductions, views
 from irc.ops.aten.call import BY_RESULT_TYPE, Call, CallRule, like_first, shape_rule_of
 from irc.ops.record import Change, Operator, ShapeRule, joined
 
-_FAMILIES = (pointwise, views, nn, linear_algebra, reductions, indexing, creation, python)
+_FAMILIES = "pointwise views nn linear_algebra reductions indexing creation python".split()
 
 
 def records() -> dict[str, Operator]:
     """All records, by kind; those of in-place and copied forms that follow from others included."""
-    family = joined(module.FAMILY for module in _FAMILIES)
+    family = joined(import_module(f"{__name__}.{each}").FAMILY for each in _FAMILIES)
     stated = family.records
     family.add(in_place_forms(stated), copied_forms(stated))
     with_forms = family.records
@@ -72,7 +71,7 @@ def copied_forms(records: Mapping[str, Operator]) -> Iterator[Operator]:
 
 
 def _shape_of_view(view: str, rule: ShapeRule) -> ShapeRule:
-    of_call: CallRule = unwrap(rule)
+    of_call: CallRule = getattr(rule, "__wrapped__")  # noqa: B009  # what `shape_rule_of` was given
 
     @wraps(of_call)
     def told(c: Call) -> Type | Sequence[Type]:
