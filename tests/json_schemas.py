@@ -18,12 +18,11 @@ from irc.support.remarks import Remark
 from irc.tools.batch import Outcome
 from irc.tools.benchmark import Benchmark
 from irc.tools.bisection import Bisection
-from irc.tools.catalog import Operator
+from irc.tools.catalog import Operator, Said
 from irc.tools.comparison import Diff
 from irc.tools.costs import Costs
 from irc.tools.inspection import Inspection
 from irc.tools.layers import Layer, Layers
-from irc.tools.operator_memory import Said
 from irc.tools.reduce import Reduction
 
 PATH = Path(__file__).parent.parent / "docs/reference/json-schema.json"

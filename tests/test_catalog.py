@@ -17,8 +17,7 @@ from irc.ir.types import OptionalType, TensorType
 from irc.ops.signatures import kinds as kinds_with_rows
 from irc.runtime.kernels.registry import registered
 from irc.tools import catalog
-from irc.tools.catalog import Operator
-from irc.tools.operator_memory import on_memory
+from irc.tools.catalog import Operator, on_memory
 
 ROOT = Path(__file__).parent.parent
 OWN = ("ai.onnx", "aten::", "com.microsoft::", "irc::", "onnx::", "prim::")

@@ -12,25 +12,9 @@ from irc.runtime.kernels.aten.element_types import overwrite
 from irc.runtime.kernels.aten.registering import complete, copied, named
 
 FAMILIES = (
-    "arithmetic",
-    "attention",
-    "containers",
-    "convolution",
-    "copies",
-    "creation",
-    "indexing",
-    "linear_algebra",
-    "losses",
-    "normalization",
-    "python",
-    "recurrent",
-    "reductions",
-    "sampling",
-    "signals",
-    "sorting",
-    "unary",
-    "views",
-)
+    "arithmetic attention containers convolution copies creation indexing linear_algebra losses "
+    "normalization python recurrent reductions sampling signals sorting unary views"
+).split()
 
 for _module in [import_module(f"{__name__}.{family}") for family in FAMILIES]:  # all, before functions get names
     named(_module)
