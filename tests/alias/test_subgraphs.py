@@ -4,84 +4,83 @@ from __future__ import annotations
 
 import pytest
 
-from irc.alias import analyze
 from irc.alias.rules import unknown_operators
-from irc.ir import Builder, Graph, Value, parse_module, types
-from irc.ir.kinds import GROUP, SUBGRAPHS
+from irc.ir import parse_graph, parse_module
+from irc.ir.kinds import SUBGRAPHS
 from tests.alias.helpers import Case
+from tests.passes.helpers import cases
 
-T = types.TENSOR
+HEAD = """graph(%x : Tensor, %i : Long(1), %q : Bool()):
+  %a : Tensor = onnx::Relu(%x)
+  %b : Tensor = onnx::Relu(%x)
+"""
+
+CLAIMS = """
+== a pure group makes fresh memory | p !~ a, p !~ b, p !~ x, p !~ q2, a !written
+  %p : Tensor, %q2 : Tensor = prim::FusionGroup_0(%a, %b)
+  return (%p, %q2)
+with prim::FusionGroup_0 = graph(%u : Tensor, %v : Tensor):
+  %r : Tensor = aten::relu(%u)
+  %s : Tensor = aten::neg(%r)
+  return (%r, %s)
+
+== one result twice is one memory | p ~ p2, p !~ r, s ~ a
+  %p : Tensor, %p2 : Tensor = prim::FusionGroup_0(%a)
+  %r : Tensor, %s : Tensor = prim::FusionGroup_1(%a)
+  return (%p, %p2, %r, %s)
+with prim::FusionGroup_0 = graph(%u : Tensor):
+  %v : Tensor = aten::relu(%u)
+  return (%v, %v)
+with prim::FusionGroup_1 = graph(%u : Tensor):
+  %v : Tensor = aten::relu(%u)
+  return (%v, %u)
+
+== variants write in place | y = a, a written, x !written
+  %y : Tensor = onnx::Add_(%a, %x)
+  return (%y)
+
+== dropout shares only its first result | y ~ a, m !~ a
+  %y : Tensor, %m : Tensor = onnx::Dropout(%a)
+  return (%y, %m)
+
+== what is appended to may have grown | y ~ a, a written, y !~ b, y != a
+  %y : Tensor = irc::append_[axis=0](%a, %b)
+  return (%y)
+"""
 
 
-def group(graph: Graph, inputs: list[Value], kinds: list[str], results: list[int], of: str = GROUP) -> list[Value]:
-    """A group of a chain of operators on its first input.
-
-    ``results`` says which of the chain it returns; -1 is the input.
-    """
-    inner = Graph("fused")
-    params = [inner.add_input(v.type) for v in inputs]
-    chain = [params[0]]
-    for kind in kinds:
-        chain.append(Builder(inner).op(kind, chain[-1]))
-    inner.set_outputs([chain[i + 1] for i in results])
-    node = Builder(graph).node(of, inputs, [T] * len(results), attributes={"Subgraph": inner})
-    return list(node.outputs)
-
-
-def made() -> tuple[Graph, Value, Value]:
-    graph = Graph()
-    x = graph.add_input(T, "x")
-    b = Builder(graph)
-    return graph, b.op("aten::relu", x), b.op("aten::relu", x)
-
-
-def test_a_pure_group_makes_fresh_memory() -> None:
-    graph, a, b = made()
-    p, q = group(graph, [a, b], ["aten::relu", "aten::neg"], [0, 1])
-    graph.set_outputs([p, q])
-    db = analyze(graph)
-    for value in (a, b, graph.inputs[0]):
-        assert not db.may_alias(p, value)
-    assert not db.may_alias(p, q)
-    assert not db.has_writers(a)
+@pytest.mark.parametrize(("body", "claims"), cases(CLAIMS))
+def test_groups_and_operators(body: str, claims: str) -> None:
+    Case(f"{HEAD}{body}\n").claims(claims)
 
 
 @pytest.mark.parametrize("kind", sorted(SUBGRAPHS))
 def test_views_and_writes_inside_reach_outside(kind: str) -> None:
-    graph, a, b = made()
-    p, q = group(graph, [a, b], ["aten::t", "aten::relu_", "aten::neg"], [0, 2], kind)
-    graph.set_outputs([p, q])
-    db = analyze(graph)
-    assert db.may_alias(p, a)
-    assert not db.may_alias(q, a)
-    assert db.has_writers(a)
-    assert not db.has_writers(b)
-    assert p.node is not None
-    assert db.is_mutable(p.node)
-    assert db.writes_to_alias(p.node, a)
+    c = Case(f"""{HEAD}  %p : Tensor, %r : Tensor = {kind}_0(%a, %b)
+  return (%p, %r)
+with {kind}_0 = graph(%u : Tensor, %v : Tensor):
+  %t : Tensor = aten::t(%u)
+  %w : Tensor = aten::relu_(%t)
+  %s : Tensor = aten::neg(%w)
+  return (%t, %s)
+""")
+    c.claims("p ~ a, r !~ a, a written, b !written")
+    assert c.db.is_mutable(c.node("p")) and c.db.writes_to_alias(c.node("p"), c["a"])
 
 
-def test_one_result_twice_is_one_memory() -> None:
-    graph, a, _ = made()
-    p, q = group(graph, [a], ["aten::relu"], [0, 0])
-    r, s = group(graph, [a], ["aten::relu"], [0, -1])
-    graph.set_outputs([p, q, r, s])
-    db = analyze(graph)
-    assert db.may_alias(p, q)
-    assert not db.may_alias(p, r)
-    assert db.may_alias(s, a)
+SHARING = "Identity(%a); Reshape(%a, %i); Squeeze(%a); Unsqueeze(%a, %i); Flatten(%a); Transpose(%a); "
+SHARING += "Slice(%a, %i, %i); Split(%a); Expand(%a, %i)"
+FRESH = "Clip(%a); Cast[to=1](%a); Concat[axis=0](%a); Sum(%a); Pad(%a, %i); Gather(%a, %i); Where(%q, %a, %a); "
+FRESH += 'Einsum[equation="i->i"](%a)'
 
 
-def test_erasing_a_pure_group_leaves_no_trace() -> None:
-    graph, a, b = made()
-    (p,) = group(graph, [a, b], ["aten::relu"], [0])
-    graph.set_outputs([a])
-    db = analyze(graph)
-    assert p.node is not None
-    db.erase_node(p.node)
-    p.node.erase()
-    assert db.is_tight
-    db.check()
+@pytest.mark.parametrize(
+    ("made", "shares"), [(made, text is SHARING) for text in (SHARING, FRESH) for made in text.split("; ")]
+)
+def test_onnx_operators_that_may_share_and_others(made: str, shares: bool) -> None:
+    c = Case(f"{HEAD}  %y : Tensor = onnx::{made}\n  return (%y)\n")
+    assert c.alias("y", "a") is shares
+    assert not c.written("a")
 
 
 def test_onnx_loop() -> None:
@@ -123,69 +122,17 @@ graph(%x : Float(3, 2)):
     c.claims("r !~ y, t !~ y")
 
 
-@pytest.mark.parametrize(
-    "kind", ["Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Slice", "Split", "Expand"]
-)
-def test_onnx_operators_that_may_share(kind: str) -> None:
-    graph = Graph()
-    x = graph.add_input(T)
-    b = Builder(graph)
-    a = b.op("onnx::Relu", x)
-    node = b.node(f"onnx::{kind}", [a, x], [T, T] if kind == "Split" else [T])
-    db = analyze(graph)
-    assert all(db.may_alias(v, a) for v in node.outputs)
-
-
-@pytest.mark.parametrize("kind", ["Clip", "Cast", "Concat", "Sum", "Pad", "Einsum", "Gather", "Where"])
-def test_all_others_do_not(kind: str) -> None:
-    graph = Graph()
-    x = graph.add_input(T)
-    b = Builder(graph)
-    a = b.op("onnx::Relu", x)
-    out = b.op(f"onnx::{kind}", a)
-    db = analyze(graph)
-    assert not db.may_alias(out, a)
-    assert not db.has_writers(a)
-
-
-def test_variants_write_in_place() -> None:
-    graph = Graph()
-    x = graph.add_input(T)
-    b = Builder(graph)
-    a = b.op("onnx::Relu", x)
-    c = b.op("onnx::Add_", a, x)
-    db = analyze(graph)
-    assert db.may_alias(c, a)
-    assert db.must_alias(c, a)
-    assert db.has_writers(a)
-    assert not db.has_writers(x)
-
-
-def test_onnx_dropout_shares_only_its_first_result() -> None:
-    graph = Graph()
-    x = graph.add_input(T)
-    b = Builder(graph)
-    out, mask = b.node("onnx::Dropout", [x], [T, T]).outputs
-    db = analyze(graph)
-    assert db.may_alias(out, x)
-    assert not db.may_alias(mask, x)
-
-
-def test_append_in_place() -> None:
-    graph = Graph()
-    cache, new = graph.add_input(T, "cache"), graph.add_input(T, "new")
-    out = Builder(graph).op("irc::append_", cache, new)
-    db = analyze(graph, noalias=[cache])
-    assert db.may_alias(out, cache)
-    assert db.has_writers(cache)
-    assert not db.may_alias(out, new)
-    assert not db.must_alias(out, cache), "it may have grown"
-
-
 def test_what_is_unknown_in_a_group_is_unknown() -> None:
-    graph, a, _ = made()
-    (p,) = group(graph, [a], ["aten::relu", "no::such"], [1])
-    graph.set_outputs(group(graph, [p], ["aten::neg", "none::such"], [1], "prim::TensorExprGroup"))
+    graph = parse_graph(f"""{HEAD}  %p : Tensor = prim::FusionGroup_0(%a)
+  %y : Tensor = prim::TensorExprGroup_0(%p)
+  return (%y)
+with prim::FusionGroup_0 = graph(%u : Tensor):
+  %v : Tensor = no::such(%u)
+  return (%v)
+with prim::TensorExprGroup_0 = graph(%u : Tensor):
+  %v : Tensor = none::such(%u)
+  return (%v)
+""")
     assert list(unknown_operators(graph)) == ["no::such", "none::such"]
 
 
