@@ -14,6 +14,8 @@ from irc.runtime.plan import lower
 from tests.counting import analyses
 from tests.effort import examples
 from tests.fuser.helpers import fuse, kinds, the_group
+from tests.passes.helpers import cases
+from tests.tables import with_constants
 
 T = "Float(2, 3)"
 
@@ -21,7 +23,7 @@ T = "Float(2, 3)"
 def graph(body: str, inputs: str = f"%x : {T}, %y : {T}") -> str:
     """IR text; types are left out of ``body``: every result is a tensor."""
     lines = [line.strip().replace(" =", " : Tensor =") for line in body.strip().splitlines()]
-    return "\n  ".join([f"graph({inputs}):", *lines[:-1], f"return ({lines[-1]})"])
+    return with_constants("\n  ".join([f"graph({inputs}):", *lines[:-1], f"return ({lines[-1]})"]))
 
 
 # -- what fuses ----------------------------------------------------------------
@@ -35,38 +37,89 @@ def test_a_chain_becomes_one_group() -> None:
     assert [v.name for v in g.outputs] == ["c"]
 
 
-def test_a_tree_that_shares_a_value_is_not_computed_twice() -> None:
-    g, _ = fuse(graph("%a = aten::relu(%x)\n %b = aten::neg(%a)\n %c = aten::mul(%a, %b)\n %c"))
-    assert kinds(g) == ["[relu neg mul]"]
+FUSES = """
+== a tree that shares a value is not computed twice | [relu neg mul]
+%a = aten::relu(%x)
+%b = aten::neg(%a)
+%c = aten::mul(%a, %b)
+%c
 
+== a write in between splits a chain: the example of PyTorch's fuser tests | [mul mul] add_ [mul add]
+%a = aten::mul(%x, %y)
+%b = aten::mul(%a, %y)
+%c = aten::add_(%b, %x, 1)
+%d = aten::mul(%c, %y)
+%e = aten::add(%d, %x, 1)
+%e
 
-def test_operators_on_numbers_and_lists_do_not_fuse() -> None:
-    text = """graph(%i : int, %l : int[]):
+== what writes into what it is given is not fused, though others of its kind are | [exp neg] add [exp mul]
+%o = aten::exp(%x)
+%before = aten::neg(%o)
+%r = aten::add(%x, %y, 1, %o)
+%s = aten::exp(%r)
+%t = aten::mul(%before, %s)
+%t
+
+== what depends on a producer goes behind the whole group, wherever the producer joins | [Relu Neg Exp Add] Softmax
+%a = onnx::Relu(%x)
+%s = onnx::Softmax(%a)
+%b = onnx::Neg(%y)
+%c = onnx::Exp(%b)
+%d = onnx::Add(%c, %a)
+%d, %s
+
+== what stands in the way joins first | [Relu Neg Add] | no remarks
+%a = onnx::Relu(%x)
+%b = onnx::Neg(%a)
+%c = onnx::Add(%b, %a)
+%c
+
+== groups merge in a later scan: the first leaves %b behind the group that makes %a | [Relu Exp Abs Neg]
+%a = onnx::Relu(%x)
+%b = onnx::Neg(%a)
+%c = onnx::Exp(%a)
+%d = onnx::Abs(%c)
+%d, %b
+
+== results nobody uses do not start a group | Relu Neg
+%a = onnx::Relu(%x)
+%b = onnx::Neg(%a)
+%x
+
+== a group has one convolution | Conv [Conv Add] | already
+graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
+  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
+  %b : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
+  %c : Float(1, 2, 4, 4) = onnx::Add(%a, %b)
+  return (%c)
+
+== the epilogue of one convolution stays with it | [Conv Relu] [Conv Relu Add]
+graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
+  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
+  %ra : Float(1, 2, 4, 4) = onnx::Relu(%a)
+  %b : Float(1, 2, 4, 4) = onnx::Conv(%ra, %w)
+  %rb : Float(1, 2, 4, 4) = onnx::Relu(%b)
+  %c : Float(1, 2, 4, 4) = onnx::Add(%ra, %rb)
+  return (%c)
+
+== numbers and lists do not fuse | add mul add add
+graph(%i : int, %l : int[]):
   %a : int = aten::add(%i, %i)
   %b : int = aten::mul(%a, %i)
   %m : int[] = aten::add(%l, %l)
   %n : int[] = aten::add(%m, %l)
-  return (%b, %n)"""
-    g, report = fuse(text)
-    assert not report.changed
-    assert "FusionGroup" not in str(g)
+  return (%b, %n)
+"""
 
 
-def test_a_write_in_between_splits_a_chain() -> None:
-    """The example of PyTorch's fuser tests: mul, mul, add_, mul, add."""
-    one = "%one : int"
-    g, _ = fuse(
-        graph(
-            """%a = aten::mul(%x, %y)
-            %b = aten::mul(%a, %y)
-            %c = aten::add_(%b, %x, %one)
-            %d = aten::mul(%c, %y)
-            %e = aten::add(%d, %x, %one)
-            %e""",
-            f"%x : {T}, %y : {T}, {one}",
-        )
-    )
-    assert kinds(g) == ["[mul mul]", "add_", "[mul add]"]
+@pytest.mark.parametrize(("body", "groups", "why"), cases(FUSES, "", ""))
+def test_what_fuses(body: str, groups: str, why: str) -> None:
+    g, report = fuse(body if body.startswith("graph(") else graph(body))
+    assert " ".join(kinds(g)) == groups
+    assert report.stats["alias.built"] == 1
+    if why:
+        reasons = [note.reason for note in report.remarks] or ["no remarks"]
+        assert any(why in reason for reason in reasons), reasons
 
 
 def test_a_read_does_not_pass_a_write_through_a_view() -> None:
@@ -84,53 +137,6 @@ def test_a_read_does_not_pass_a_write_through_a_view() -> None:
     assert note.aliasing[-1].startswith("%v may be %a    by")
 
 
-def test_what_writes_is_not_fused_though_others_of_its_kind_are() -> None:
-    g, _ = fuse(
-        graph(
-            "%o = aten::exp(%x)\n %before = aten::neg(%o)\n %r = aten::add(%x, %y, %one, %o)\n"
-            "%s = aten::exp(%r)\n %t = aten::mul(%before, %s)\n %t",
-            f"%x : {T}, %y : {T}, %one : int",
-        )
-    )
-    assert kinds(g) == ["[exp neg]", "add", "[exp mul]"]
-    assert [node.output.name for node in g.nodes if node.kind == "aten::add"] == ["r"]
-
-
-def test_what_depends_on_a_producer_goes_behind_the_whole_group() -> None:
-    """``%s`` must go behind the group, wherever in the run that is to be the group the producer joins."""
-    body = """%a = onnx::Relu(%x)
-        %s = onnx::Softmax(%a)
-        %b = onnx::Neg(%y)
-        %c = onnx::Exp(%b)
-        %d = onnx::Add(%c, %a)
-        %d, %s"""
-    g, _ = fuse(graph(body))
-    assert kinds(g) == ["[Relu Neg Exp Add]", "Softmax"]
-
-
-def test_what_stands_in_the_way_joins_first() -> None:
-    body = """%a = onnx::Relu(%x)
-        %b = onnx::Neg(%a)
-        %c = onnx::Add(%b, %a)
-        %c"""
-    g, report = fuse(graph(body))
-    assert kinds(g) == ["[Relu Neg Add]"]
-    assert not report.remarks
-
-
-def test_groups_merge_in_a_later_scan() -> None:
-    """The example in PyTorch's fuser: the first scan leaves ``%b`` behind the group that makes ``%a``."""
-    body = """%a = onnx::Relu(%x)
-        %b = onnx::Neg(%a)
-        %c = onnx::Exp(%a)
-        %d = onnx::Abs(%c)
-        %d, %b"""
-    g, report = fuse(graph(body))
-    assert kinds(g) == ["[Relu Exp Abs Neg]"]
-    assert [v.name for v in g.outputs] == ["d", "b"]
-    assert report.stats["alias.built"] == 1
-
-
 def test_nested_blocks_fuse_too() -> None:
     text = f"""graph(%x : {T}, %c : bool):
   %r : {T} = prim::If(%c)
@@ -145,12 +151,6 @@ def test_nested_blocks_fuse_too() -> None:
     group = the_group(g)
     assert group.block is g.value("r").node.blocks[0]
     assert kinds(subgraph_of(group)) == ["Relu", "Neg"]
-
-
-def test_results_nobody_uses_do_not_start_a_group() -> None:
-    g, report = fuse(graph("%a = onnx::Relu(%x)\n %b = onnx::Neg(%a)\n %x"))
-    assert not report.changed
-    assert kinds(g) == ["Relu", "Neg"]
 
 
 def test_one_analysis_serves_the_whole_pass() -> None:
@@ -200,29 +200,6 @@ def test_an_epilogue_keeps_the_shape_of_its_convolution() -> None:
     g, report = fuse(text)
     assert kinds(g) == ["Relu", "Conv", "[Neg Relu Add]"]
     assert any("[1, 2, 4, 4]" in note.reason and "[3, 2, 4, 4]" in note.reason for note in report.remarks)
-
-
-def test_a_group_has_one_convolution() -> None:
-    text = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
-  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
-  %b : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
-  %c : Float(1, 2, 4, 4) = onnx::Add(%a, %b)
-  return (%c)"""
-    g, report = fuse(text)
-    assert kinds(g) == ["Conv", "[Conv Add]"]
-    assert any("already" in note.reason for note in report.remarks)
-
-
-def test_the_epilogue_of_one_convolution_stays_with_it() -> None:
-    text = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
-  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
-  %ra : Float(1, 2, 4, 4) = onnx::Relu(%a)
-  %b : Float(1, 2, 4, 4) = onnx::Conv(%ra, %w)
-  %rb : Float(1, 2, 4, 4) = onnx::Relu(%b)
-  %c : Float(1, 2, 4, 4) = onnx::Add(%ra, %rb)
-  return (%c)"""
-    g, _ = fuse(text)
-    assert kinds(g) == ["[Conv Relu]", "[Conv Relu Add]"]
 
 
 # -- groups --------------------------------------------------------------------
