@@ -13,6 +13,7 @@ from irc.ir import Graph
 from irc.passes import PassContext, create, registry
 from tests.cli.helpers import Command, Result
 from tests.cli.refusals import listing
+from tests.tables import rows
 
 GRAPH = """graph(%x : Float(2, 3), %c : Bool()):
   %f : Function = prim::Constant[name="f"]()
@@ -60,156 +61,66 @@ class Wrong:
     def run(self, graph, ctx):
 """
 
-BROKEN = {
-    "a definition behind its use": "IRC212",
-    "a definition behind its use in a nested block": "IRC212",
-    "a definition behind its use in a function": "IRC212",
-    "a value of another block": "IRC212",
-    "a value of another graph": "IRC212",
-    "a wrong element type": "IRC214",
-    "a wrong shape": "IRC214",
-    "a wrong shape of an input": "IRC305",
-    "a wrong element type of an output": "IRC305",
-    "a wrong shape in a function": "IRC214",
-    "an operand left out": "IRC213",
-    "an attribute of a wrong type": "IRC215",
-    "an attribute out of range": "IRC310",
-    "an operator that does not exist": "IRC217",
-    "an attribute of no class of the IR": "IRC215",
-    "a weight that is not in the table": "IRC215",
-    "a weight of other contents": "IRC215",
-    "a name that is none": "IRC210",
-    "an operand that is none": "IRC210",
-    "two values of one name": "IRC211",
-    "an output that is gone": "IRC305",
-    "an output that is another": "IRC305",
-    "an input of another name": "IRC305",
-    "an output of the main graph gone while on a function": "IRC305",
-    "a function under another name": "IRC210",
-    "metadata that are not text": "IRC215",
-    "a default for no input": "IRC210",
-    "an exception": "IRC305",
-    "an exception in a function": "IRC305",
-    "an analysis that is not told": "IRC340",
-    "no answer": "IRC305",
-}
-"""What a pass does, and the code of the error. ``BODIES`` has the code of each."""
+WRONG = """
+# what is wrong | code | on which node or graph | what the pass does there
+a definition behind its use | IRC212 | Add | n.move_after(find(graph, 'prim::If'))
+a definition behind its use in a nested block | IRC212 | Sigmoid | n.move_after(find(graph, 'onnx::Exp'))
+a definition behind its use in a function | IRC212 | Tanh | n.move_after(find(graph, 'onnx::Abs'))
+a value of another block | IRC212 | Neg | n.set_inputs([graph.value('i')])
+a value of another graph | IRC212 | Neg | n.set_inputs([graph.copy().value('a')])
+a wrong element type | IRC214 | Sigmoid | n.output.type = TensorType(DType.DOUBLE, (2, 3))
+a wrong shape | IRC214 | Softmax | n.output.type = TensorType(DType.FLOAT, (3, 7))
+a wrong shape of an input | IRC305 | main | graph.inputs[0].type = TensorType(DType.FLOAT, (2, 5))
+a wrong element type of an output | IRC305 | main
+    | n = graph.block.return_node; if n.inputs[0].node.kind == 'onnx::Cast': return False;
+    double = {'attributes': {'to': 11}, 'version': 13, 'type': TensorType(DType.DOUBLE, (3, 2))};
+    to = ctx.rewriter(graph).op('onnx::Cast', n.inputs[0], before=n, **double); n.replace_input(0, to); to.name = 's'
+a wrong shape in a function | IRC214 | Tanh | n.output.type = TensorType(DType.FLOAT, (3,))
+an operand left out | IRC213 | Add | n.set_inputs(n.inputs[:1])
+an attribute of a wrong type | IRC215 | Softmax | n.attributes.update(axis='1')
+an attribute out of range | IRC310 | Softmax | n.attributes.update(axis=5)
+an operator that does not exist | IRC217 | Neg | n.kind = 'onnx::Negate'
+an attribute of no class of the IR | IRC215 | Transpose | n.attributes.update(perm=[np.int64(1), np.int64(0)])
+a weight that is not in the table | IRC215 | Add
+    | n.inputs[1].node.attributes['value'] = Tensor(DType.FLOAT, (3,), name='lost', array=np.ones(3, 'f'))
+a weight of other contents | IRC215 | Add
+    | n.inputs[1].node.attributes['value'] = Tensor(DType.FLOAT, (3,), array=np.ones(4, 'f'))
+a name that is none | IRC210 | Neg | n.name = None
+an operand that is none | IRC210 | Neg | n.inputs = (None,)
+two values of one name | IRC211 | Sigmoid | n.output._name = 'a'
+an output that is gone | IRC305 | main | graph.set_outputs(graph.outputs[:1])
+an output that is another | IRC305 | main | graph.set_outputs([graph.outputs[0], graph.value('a')])
+an input of another name | IRC305 | main | graph.inputs[0].name = 'renamed'
+an output of the main graph gone while on a function | IRC305 | function
+    | ctx.module.main.set_outputs(ctx.module.main.outputs[:1])
+a function under another name | IRC210 | any
+    | graphs = ctx.module.graphs; 'f' in graphs and graphs.update(g=graphs.pop('f'))
+metadata that are not text | IRC215 | any | ctx.module.metadata['tag'] = 3
+a default for no input | IRC210 | any | ctx.module.defaults['y'] = 3
+an exception | IRC305 | main | n = find(graph, 'onnx::Softmax'); {}[n.kind]
+an exception in a function | IRC305 | function | 1 / 0
+an analysis that is not told | IRC340 | Softmax
+    | ctx.alias_db(graph).location_set(n.output); new = graph.create('onnx::Softmax', n.inputs, [n.output.type]);
+    new.insert_before(n); n.output.replace_all_uses_with(new.output); n.erase(); new.output.name = 's'
+no answer | IRC305 | any | return
+another operator | IRC330 | Sigmoid | n.kind = 'onnx::Tanh'
+another operator in a function | IRC330 | Abs | n.kind = 'onnx::Neg'
+another constant | IRC330 | Add | n.inputs[1].node.attributes['value'] = Tensor.of(np.array([1, 2, 4], 'f'))
+another operand | IRC330 | Transpose | n.set_inputs([graph.value('a')]); ctx.drop_alias_db(graph)
+"""
+"""Those of IRC330 keep all rules: only what is computed tells."""
 
-BODIES = {
-    "a definition behind its use": (
-        "n = find(graph, 'onnx::Add'); n and n.move_after(find(graph, 'prim::If')); return bool(n)"
-    ),
-    "a definition behind its use in a nested block": (
-        "n = find(graph, 'onnx::Sigmoid'); n and n.move_after(find(graph, 'onnx::Exp')); return bool(n)"
-    ),
-    "a definition behind its use in a function": (
-        "n = find(graph, 'onnx::Tanh'); n and n.move_after(find(graph, 'onnx::Abs')); return bool(n)"
-    ),
-    "a value of another block": (
-        "n = find(graph, 'onnx::Neg'); n and n.set_inputs([graph.value('i')]); return bool(n)"
-    ),
-    "a value of another graph": (
-        "n = find(graph, 'onnx::Neg'); n and n.set_inputs([graph.copy().value('a')]); return bool(n)"
-    ),
-    "a wrong element type": (
-        "n = find(graph, 'onnx::Sigmoid')\n        if n: n.output.type = TensorType(DType.DOUBLE, (2, 3))\n"
-        "        return bool(n)"
-    ),
-    "a wrong shape": (
-        "n = find(graph, 'onnx::Softmax')\n        if n: n.output.type = TensorType(DType.FLOAT, (3, 7))\n"
-        "        return bool(n)"
-    ),
-    "a wrong shape of an input": (
-        "if graph.is_main: graph.inputs[0].type = TensorType(DType.FLOAT, (2, 5))\n        return graph.is_main"
-    ),
-    "a wrong element type of an output": (
-        "n = graph.is_main and graph.block.return_node\n"
-        "        if not n or n.inputs[0].node.kind == 'onnx::Cast': return False\n"
-        "        to = ctx.rewriter(graph).op('onnx::Cast', n.inputs[0], before=n, attributes={'to': 11}, version=13,\n"
-        "                                    type=TensorType(DType.DOUBLE, (3, 2)))\n"
-        "        n.replace_input(0, to); to.name = 's'; return True"
-    ),
-    "a wrong shape in a function": (
-        "n = find(graph, 'onnx::Tanh')\n        if n: n.output.type = TensorType(DType.FLOAT, (3,))\n"
-        "        return bool(n)"
-    ),
-    "an operand left out": "n = find(graph, 'onnx::Add'); n and n.set_inputs(n.inputs[:1]); return bool(n)",
-    "an attribute of a wrong type": (
-        "n = find(graph, 'onnx::Softmax'); n and n.attributes.update(axis='1'); return bool(n)"
-    ),
-    "an attribute out of range": (
-        "n = find(graph, 'onnx::Softmax'); n and n.attributes.update(axis=5); return bool(n)"
-    ),
-    "an operator that does not exist": (
-        "n = find(graph, 'onnx::Neg')\n        if n: n.kind = 'onnx::Negate'\n        return bool(n)"
-    ),
-    "an attribute of no class of the IR": (
-        "n = find(graph, 'onnx::Transpose'); n and n.attributes.update(perm=[np.int64(1), np.int64(0)]); return bool(n)"
-    ),
-    "a weight that is not in the table": (
-        "n = find(graph, 'onnx::Add')\n"
-        "        lost = Tensor(DType.FLOAT, (3,), name='lost', array=np.ones(3, 'f'))\n"
-        "        if n: n.inputs[1].node.attributes['value'] = lost\n"
-        "        return bool(n)"
-    ),
-    "a weight of other contents": (
-        "n = find(graph, 'onnx::Add')\n"
-        "        if n: n.inputs[1].node.attributes['value'] = Tensor(DType.FLOAT, (3,), array=np.ones(4, 'f'))\n"
-        "        return bool(n)"
-    ),
-    "a name that is none": ("n = find(graph, 'onnx::Neg')\n        if n: n.name = None\n        return bool(n)"),
-    "an operand that is none": (
-        "n = find(graph, 'onnx::Neg')\n        if n: n.inputs = (None,)\n        return bool(n)"
-    ),
-    "two values of one name": (
-        "n = find(graph, 'onnx::Sigmoid')\n        if n: n.output._name = 'a'\n        return bool(n)"
-    ),
-    "an output that is gone": "graph.is_main and graph.set_outputs(graph.outputs[:1]); return graph.is_main",
-    "an output that is another": (
-        "graph.is_main and graph.set_outputs([graph.outputs[0], graph.value('a')]); return graph.is_main"
-    ),
-    "an input of another name": ("if graph.is_main: graph.inputs[0].name = 'renamed'\n        return graph.is_main"),
-    "an output of the main graph gone while on a function": (
-        "main = ctx.module.main\n        if not graph.is_main: main.set_outputs(main.outputs[:1])\n"
-        "        return not graph.is_main"
-    ),
-    "a function under another name": (
-        "graphs = ctx.module.graphs\n        if 'f' in graphs: graphs['g'] = graphs.pop('f')\n        return True"
-    ),
-    "metadata that are not text": "ctx.module.metadata['tag'] = 3; return True",
-    "a default for no input": "ctx.module.defaults['y'] = 3; return True",
-    "an exception": "node = find(graph, 'onnx::Softmax')\n        return graph.is_main and {}[node.kind]",
-    "an exception in a function": "return not graph.is_main and 1 / 0",
-    "an analysis that is not told": (
-        "node = find(graph, 'onnx::Softmax'); db = ctx.alias_db(graph)\n"
-        "        if node is None: return False\n"
-        "        db.location_set(node.output); new = graph.create('onnx::Softmax', node.inputs, [node.output.type])\n"
-        "        new.insert_before(node); node.output.replace_all_uses_with(new.output); node.erase()\n"
-        "        new.output.name = 's'\n"
-        "        return True"
-    ),
-    "no answer": "pass",
-}
 
-VALUES = {
-    "another operator": (
-        "node = find(graph, 'onnx::Sigmoid')\n        if node: node.kind = 'onnx::Tanh'\n        return bool(node)"
-    ),
-    "another operator in a function": (
-        "node = find(graph, 'onnx::Abs')\n        if node: node.kind = 'onnx::Neg'\n        return bool(node)"
-    ),
-    "another constant": (
-        "node = find(graph, 'onnx::Add')\n"
-        "        if node: node.inputs[1].node.attributes['value'] = Tensor.of(np.array([1, 2, 4], 'f'))\n"
-        "        return bool(node)"
-    ),
-    "another operand": (
-        "node = find(graph, 'onnx::Transpose')\n        if node: node.set_inputs([graph.value('a')])\n"
-        "        ctx.drop_alias_db(graph)\n"
-        "        return bool(node)"
-    ),
-}
-"""Wrong passes that keep all rules: only what is computed tells."""
+def source(place: str, statements: str) -> str:
+    """A file with a pass that does this to the first such operator, or the main graph, functions or any graph."""
+    begins = {"any": "pass", "main": "if not graph.is_main: return False", "function": "if graph.is_main: return False"}
+    begin = begins.get(place, f"n = find(graph, 'onnx::{place}'); if n is None: return False")
+    return HEAD + "".join(f"        {line}\n" for line in f"{begin}; {statements}; return True".split("; "))
+
+
+SOURCES = {what: source(*body) for what, _, *body in rows(WRONG)}
+BROKEN = {what: code for what, code, *_ in rows(WRONG) if code != "IRC330"}
+VALUES = SOURCES.keys() - BROKEN.keys()
 
 
 @pytest.fixture(autouse=True)
@@ -218,9 +129,9 @@ def registered_for_one_test() -> Iterator[None]:
     registry._PASSES.pop("wrong", None)
 
 
-def compiled(irc: Command, body: str, *arguments: str) -> Result:
+def compiled(irc: Command, what: str, *arguments: str) -> Result:
     """Compile with a wrong pass to a file that exists already; nothing in the folder may change."""
-    irc.write("wrong.py", f"{HEAD}        {body}\n")
+    irc.write("wrong.py", SOURCES[what])
     irc.write("g.ir", GRAPH)
     for name in ("out.irc", "out.onnx", "out.onnx.data"):
         irc.write(name, b"as it was")
@@ -237,7 +148,7 @@ def compiled(irc: Command, body: str, *arguments: str) -> Result:
 def test_what_breaks_a_rule_is_not_written(irc: Command, what: str, passes: str, output: str) -> None:
     if passes.startswith("inline") and "function" in what:
         passes = passes.removeprefix("inline,")
-    result = compiled(irc, BODIES[what], "-p", passes, "-o", output)
+    result = compiled(irc, what, "-p", passes, "-o", output)
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith(f"irc: {BROKEN[what]}: "), result.err
     assert re.search(r"\bpass wrong\b", result.err), result.err
@@ -248,14 +159,14 @@ def test_what_breaks_a_rule_is_not_written(irc: Command, what: str, passes: str,
     "what", ["a definition behind its use", "a wrong shape", "an exception", "an output that is gone"]
 )
 def test_nor_with_a_check(irc: Command, what: str) -> None:
-    result = compiled(irc, BODIES[what], "-p", "wrong,default", "-o", "out.irc", "--check")
+    result = compiled(irc, what, "-p", "wrong,default", "-o", "out.irc", "--check")
     assert result.status == 1 and result.err.startswith(f"irc: {BROKEN[what]}: ") and "pass wrong" in result.err
 
 
 @pytest.mark.parametrize("command", ["run --seed 0", "bench --against none --runs 1", "opt", "opt -o out.ir"])
 @pytest.mark.parametrize("what", ["a definition behind its use in a nested block", "an exception", "a wrong shape"])
 def test_other_commands_fail_likewise(irc: Command, what: str, command: str) -> None:
-    irc.write("wrong.py", f"{HEAD}        {BODIES[what]}\n")
+    irc.write("wrong.py", SOURCES[what])
     irc.write("g.ir", GRAPH)
     before = listing(irc)
     name, *options = command.split()
@@ -267,11 +178,11 @@ def test_other_commands_fail_likewise(irc: Command, what: str, command: str) -> 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("output", ["out.irc", "out.onnx"])
 @pytest.mark.parametrize("passes", ["wrong", "cse,wrong,default", "inline,(wrong,dce)*2,default"])
-@pytest.mark.parametrize("what", VALUES)
+@pytest.mark.parametrize("what", sorted(VALUES))
 def test_what_changes_values_fails_a_check(irc: Command, what: str, passes: str, output: str) -> None:
     if "function" in what:
         passes = passes.removeprefix("inline,")
-    result = compiled(irc, VALUES[what], "-p", passes, "-o", output, "--check")
+    result = compiled(irc, what, "-p", passes, "-o", output, "--check")
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith("irc: IRC330: output '"), result.err
     assert re.search(r"the first value that differs is %|no intermediate value", result.err)
@@ -279,7 +190,7 @@ def test_what_changes_values_fails_a_check(irc: Command, what: str, passes: str,
 
 
 def test_a_traceback_is_shown_on_request(irc: Command) -> None:
-    irc.write("wrong.py", f"{HEAD}        {BODIES['an exception']}\n")
+    irc.write("wrong.py", SOURCES["an exception"])
     irc.write("g.ir", GRAPH)
     for command in ("compile", "opt", "run"):
         result = irc(command, "g.ir", "--load", "wrong.py", "-p", "wrong", "--traceback")
