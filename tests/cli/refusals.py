@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from tests.cli.helpers import Command
+from tests.cli.helpers import GRAPH, Command, small_model
+from tests.tables import rows
 
 Case = Callable[[Command], list[str]]
 Cases = dict[str, tuple[str, Case]]
@@ -25,6 +28,28 @@ def case_of(cases: Cases) -> Callable[[str], Callable[[Case], Case]]:
         return register
 
     return case
+
+
+def commands(text: str) -> Cases:
+    """Cases of commands on ``m.onnx`` and ``x.ir``, which are there: rows of name, command, what the message says."""
+    return {name: (says, _given({}, command)) for name, command, says in rows(text)}
+
+
+def contents(file: str, command: str, given: dict[str, tuple[Any, ...]]) -> Cases:
+    """Cases of one command on what ``file`` holds: name -> the contents, what the message says, another command.
+
+    Contents that are a function are made by it, given what runs commands.
+    """
+    return {name: (says, _given({file: held}, *more or [command])) for name, (held, says, *more) in given.items()}
+
+
+def _given(files: dict[str, Any], command: str) -> Case:
+    def make(irc: Command) -> list[str]:
+        for name, held in ({"m.onnx": small_model(), "x.ir": GRAPH} | files).items():
+            irc.write(name, held(irc) if callable(held) else held)
+        return shlex.split(command)
+
+    return make
 
 
 def listing(command: Command) -> dict[str, bytes | None]:

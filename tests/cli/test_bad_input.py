@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import sys
@@ -12,98 +13,120 @@ import numpy as np
 import pytest
 
 from tests.cli.helpers import GRAPH, Command, model, node, small_model
-from tests.cli.refusals import Cases, case_of, refusals
+from tests.cli.refusals import Cases, case_of, commands, contents, refusals
 
-CASES: Cases = {}
+ZEROS = np.zeros((1, 3), np.float32)
+
+
+def stored(array: np.ndarray[Any, Any]) -> bytes:
+    """What a .npy file of ``array`` holds."""
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def archive() -> bytes:
+    file = io.BytesIO()
+    np.savez(file, x=ZEROS)
+    return file.getvalue()
+
+
+CASES: Cases = commands(
+    r"""
+an unknown pass | compile m.onnx -p csee,dce -o out.irc | did you mean 'cse'
+an unknown pass before the model is read | compile nowhere.onnx -p csee,dce -o out.irc | did you mean 'cse'
+a pipeline with a syntax error | opt x.ir -p '(cse,dce' -o out.ir | expected.*\^
+an unknown option of a pass | compile m.onnx -p fuse{max-sise=3} | no option 'max-sise'.*did you mean 'max-size'
+an unknown instrument | opt x.ir --instrument timings | did you mean 'timing'
+an output in a folder that does not exist | compile m.onnx -o nowhere/out.irc | no folder 'nowhere'
+an output with another suffix | compile m.onnx -o m.pb | must end in .irc or .onnx
+an output over the model | compile m.onnx -o m.onnx | m.onnx: this is the model that is read
+outputs of a run with another suffix | run m.onnx --seed 0 -o m.onnx | must end in .npz
+outputs of a run to a device | run m.onnx --seed 0 -o /dev/null | /dev/null: .*must end in .npz
+an output without a name | compile m.onnx -o '' | must end in .irc
+a model that is no file | compile /dev/null | not a regular file
+text under a name that no file can have | print 'a\0b.ir' | IRC502: .*null
+a compiled model under a name that no file can have | print 'a\0b.irc' | IRC502: .*null
+a missing input | run m.onnx -o out.npz | no value for 'x' \(Float\(batch, 3\)\): give --input
+an input file that is not there | run m.onnx --input x=x.npy | x.npy: cannot read the file: No such file
+made up inputs of a huge size | run m.onnx --seed 0 --dim batch=2000000000 | made up
+an unknown dimension | run m.onnx --seed 0 --dim bach=2 | no named dimension 'bach'; did you mean 'batch'
+another runtime on IR text | bench x.ir --against onnxruntime | only run ONNX files
+""".replace(r"\0", "\0")
+)
+RUN, FEED = "run m.onnx -o out.npz", "--input x=x.npy"
+CASES |= contents(
+    "x.npy",
+    f"{RUN} {FEED}",
+    {
+        "a wrong element type": (np.zeros((1, 3)), "input 'x': .*float32.*float64"),
+        "elements with names": (np.zeros((1, 3), [("a", np.float32)]), "input 'x': .*float32.*void32"),
+        "elements without a type": (np.zeros((1, 3), "V4"), "input 'x': .*float32.*void32"),
+        "a wrong shape": (np.zeros((1, 4), np.float32), r"input 'x': .*3.*\[1, 4\]"),
+        "a wrong rank": (np.zeros(3, np.float32), r"input 'x': .*dimensions.*\[3\]"),
+        "an unknown input": (ZEROS, "no input 'z'; it has 'x'", f"{RUN} --input z=x.npy --seed 0"),
+        "an input given twice": (
+            ZEROS,
+            r"input 'x': this input is given 2 times; it is Float\(batch, 3\)",
+            f"{RUN} {FEED} {FEED}",
+        ),
+        "an input that is not an array": (b"1, 2, 3\n", "x.npy: .*not a .npy file"),
+        "an empty input file": (b"", "x.npy: .*not a .npy file"),
+        "a pickle": (pickle.dumps([1, 2, 3]), "x.npy: .*not a .npy file"),
+        "an array of objects": (stored(np.array([{}, None], object)), "x.npy: .*no pickles"),
+        "elements that numpy writes and does not read": (
+            np.ones((1, 3), ml_dtypes.float8_e5m2),
+            "x.npy: NumPy cannot read such elements back .*<f1.*view",
+        ),
+        "a truncated array": (stored(ZEROS)[:-4], "x.npy: .*damaged or truncated"),
+        "an array that claims a huge size": (
+            stored(ZEROS).replace(b"(1, 3), }        ", b"(1, 4294967296), }"),
+            "x.npy: .*damaged or truncated",
+        ),
+        "a header that does not end": (stored(ZEROS).replace(b"}", b"("), "x.npy: .*damaged or truncated"),
+        "an archive of arrays": (archive(), "x.npy: .*npz"),
+    },
+)
+CASES |= contents(
+    "x.npy",
+    "",
+    {
+        f"the size of a dimension that an array has, in {what}": (
+            np.zeros((2, 3), np.float32),
+            "IRC311: no input that is made up has the dimension 'batch'",
+            f"{command} {FEED} --dim batch=3",
+        )
+        for what, command in (("a run", f"{RUN} --seed 0"), ("a check", "compile m.onnx --check"))
+    },
+)
+CASES |= contents(
+    "g.ir",
+    "",
+    {
+        "operators that ONNX does not have": (
+            "graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n",
+            "IRC350: .*aten::relu.*no such operator",
+            "compile g.ir -o out.onnx",
+        ),
+        "an output that ends in a null character": (
+            'graph():\n  %y : String(1) = prim::Constant[value=tensor(["a\\u0000"])]()\n  return (%y)\n',
+            "output 'y': .npz files lose the null character",
+            "run g.ir -o y.npz",
+        ),
+        "asking why of an unknown value": (
+            GRAPH.replace("%y", "%output_1"),
+            "no value 'output'; did you mean 'output_1'",
+            "alias g.ir --why x output",
+        ),
+    },
+)
 case = case_of(CASES)
-
-
-# -- passes ----------------------------------------------------------------------
-
-
-@case("did you mean 'cse'")
-def an_unknown_pass(irc: Command):
-    return ["compile", irc.write("m.onnx", small_model()), "-p", "csee,dce", "-o", "out.irc"]
-
-
-@case("did you mean 'cse'")
-def an_unknown_pass_before_the_model_is_read(irc: Command):
-    return ["compile", "nowhere.onnx", "-p", "csee,dce", "-o", "out.irc"]
-
-
-@case(r"expected.*\^")
-def a_pipeline_with_a_syntax_error(irc: Command):
-    return ["opt", irc.write("x.ir", GRAPH), "-p", "(cse,dce", "-o", "out.ir"]
-
-
-@case("no option 'max-sise'.*did you mean 'max-size'")
-def an_unknown_option_of_a_pass(irc: Command):
-    return ["compile", irc.write("m.onnx", small_model()), "-p", "fuse{max-sise=3}"]
-
-
-@case("did you mean 'timing'")
-def an_unknown_instrument(irc: Command):
-    return ["opt", irc.write("x.ir", GRAPH), "--instrument", "timings"]
-
-
-# -- outputs ---------------------------------------------------------------------
-
-
-@case("no folder 'nowhere'")
-def an_output_in_a_folder_that_does_not_exist(irc: Command):
-    return ["compile", irc.write("m.onnx", small_model()), "-o", "nowhere/out.irc"]
 
 
 @case("m.irc: .*folder")
 def an_output_that_is_a_folder(irc: Command):
     (irc.folder / "m.irc").mkdir()
     return ["compile", irc.write("m.onnx", small_model()), "-o", "m.irc"]
-
-
-@case("must end in .irc or .onnx")
-def an_output_with_another_suffix(irc: Command):
-    return ["compile", irc.write("m.onnx", small_model()), "-o", "m.pb"]
-
-
-@case("m.onnx: this is the model that is read")
-def an_output_over_the_model(irc: Command):
-    return ["compile", irc.write("m.onnx", small_model()), "-o", "m.onnx"]
-
-
-@case("IRC350: .*aten::relu.*no such operator")
-def operators_that_onnx_does_not_have(irc: Command):
-    text = "graph(%x : Float(2)):\n  %y : Float(2) = aten::relu(%x)\n  return (%y)\n"
-    return ["compile", irc.write("m.ir", text.encode()), "-o", "out.onnx"]
-
-
-@case("IRC502: .*null")
-def text_under_a_name_that_no_file_can_have(irc: Command):
-    return ["print", "a\0b.ir"]
-
-
-@case("IRC502: .*null")
-def a_compiled_model_under_a_name_that_no_file_can_have(irc: Command):
-    return ["print", "a\0b.irc"]
-
-
-@case("must end in .npz")
-def outputs_of_a_run_with_another_suffix(irc: Command):
-    return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "-o", "m.onnx"]
-
-
-@case("/dev/null: .*must end in .npz")
-def outputs_of_a_run_to_a_device(irc: Command):
-    return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "-o", "/dev/null"]
-
-
-@case("must end in .irc")
-def an_output_without_a_name(irc: Command):
-    return ["compile", irc.write("m.onnx", small_model()), "-o", ""]
-
-
-@case("not a regular file")
-def a_model_that_is_no_file(irc: Command):
-    return ["compile", "/dev/null"]
 
 
 @case("the model that is read")
@@ -125,155 +148,10 @@ def an_output_in_a_folder_that_is_read_only(irc: Command):
     return ["compile", irc.write("m.onnx", small_model()), "-o", "read-only/m.irc"]
 
 
-# -- inputs of a run -------------------------------------------------------------
-
-
-def run(irc: Command, name: str, content: bytes | np.ndarray[Any, Any]) -> list[str]:
-    irc.write("m.onnx", small_model())
-    return ["run", "m.onnx", "--input", f"{name}={irc.write('x.npy', content)}", "-o", "out.npz"]
-
-
-@case(r"no value for 'x' \(Float\(batch, 3\)\): give --input")
-def a_missing_input(irc: Command):
-    return ["run", irc.write("m.onnx", small_model()), "-o", "out.npz"]
-
-
-@case("input 'x': .*float32.*float64")
-def a_wrong_element_type(irc: Command):
-    return run(irc, "x", np.zeros((1, 3)))
-
-
-@case(r"input 'x': .*float32.*void32")
-def elements_with_names_that_take_as_many_bytes(irc: Command):
-    return run(irc, "x", np.zeros((1, 3), [("a", np.float32)]))
-
-
-@case(r"input 'x': .*float32.*void32")
-def elements_without_a_type_that_take_as_many_bytes(irc: Command):
-    return run(irc, "x", np.zeros((1, 3), "V4"))
-
-
-@case(r"input 'x': .*3.*\[1, 4\]")
-def a_wrong_shape(irc: Command):
-    return run(irc, "x", np.zeros((1, 4), np.float32))
-
-
-@case(r"input 'x': .*dimensions.*\[3\]")
-def a_wrong_rank(irc: Command):
-    return run(irc, "x", np.zeros(3, np.float32))
-
-
-@case("no input 'z'; it has 'x'")
-def an_unknown_input(irc: Command):
-    return [*run(irc, "z", np.zeros((1, 3), np.float32)), "--seed", "0"]
-
-
-@case(r"input 'x': this input is given 2 times; it is Float\(batch, 3\)")
-def an_input_given_twice(irc: Command):
-    argv = run(irc, "x", np.zeros((1, 3), np.float32))
-    return [*argv, *argv[2:4]]
-
-
-@case("x.npy: cannot read the file: No such file")
-def an_input_file_that_is_not_there(irc: Command):
-    return ["run", irc.write("m.onnx", small_model()), "--input", "x=x.npy"]
-
-
-@case("x.npy: .*not a .npy file")
-def an_input_that_is_not_an_array(irc: Command):
-    return run(irc, "x", b"1, 2, 3\n")
-
-
-@case("x.npy: .*not a .npy file")
-def an_empty_input_file(irc: Command):
-    return run(irc, "x", b"")
-
-
-@case("x.npy: .*not a .npy file")
-def a_pickle(irc: Command):
-    return run(irc, "x", pickle.dumps([1, 2, 3]))
-
-
-@case("x.npy: .*no pickles")
-def an_array_of_objects(irc: Command):
-    np.save(irc.folder / "objects.npy", np.array([{}, None], object), allow_pickle=True)
-    return run(irc, "x", (irc.folder / "objects.npy").read_bytes())
-
-
-@case("x.npy: NumPy cannot read such elements back .*<f1.*view")
-def elements_that_numpy_writes_and_does_not_read(irc: Command):
-    return run(irc, "x", np.ones((1, 3), ml_dtypes.float8_e5m2))
-
-
-@case("output 'y': .npz files lose the null character")
-def an_output_that_ends_in_a_null_character(irc: Command):
-    text = 'graph():\n  %y : String(1) = prim::Constant[value=tensor(["a\\u0000"])]()\n  return (%y)\n'
-    return ["run", irc.write("s.ir", text), "-o", "y.npz"]
-
-
-@case("x.npy: .*damaged or truncated")
-def a_truncated_array(irc: Command):
-    np.save(irc.folder / "whole.npy", np.zeros((1, 3), np.float32))
-    return run(irc, "x", (irc.folder / "whole.npy").read_bytes()[:-4])
-
-
-@case("x.npy: .*damaged or truncated")
-def an_array_that_claims_a_huge_size(irc: Command):
-    np.save(irc.folder / "small.npy", np.zeros((1, 3), np.float32))
-    content = (irc.folder / "small.npy").read_bytes()
-    return run(irc, "x", content.replace(b"(1, 3), }        ", b"(1, 4294967296), }"))
-
-
-@case("x.npy: .*damaged or truncated")
-def an_array_with_a_header_that_does_not_end(irc: Command):
-    np.save(irc.folder / "whole.npy", np.zeros((1, 3), np.float32))
-    return run(irc, "x", (irc.folder / "whole.npy").read_bytes().replace(b"}", b"("))
-
-
-@case("x.npy: .*npz")
-def an_archive_of_arrays(irc: Command):
-    np.savez(irc.folder / "x.npz", x=np.zeros((1, 3), np.float32))
-    return run(irc, "x", (irc.folder / "x.npz").read_bytes())
-
-
 @case("x.npy: .*(folder|directory)")
 def a_folder_as_input_file(irc: Command):
     (irc.folder / "x.npy").mkdir()
     return ["run", irc.write("m.onnx", small_model()), "--input", "x=x.npy"]
-
-
-@case("made up")
-def made_up_inputs_of_a_huge_size(irc: Command):
-    return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "--dim", "batch=2000000000"]
-
-
-@case("IRC311: no input that is made up has the dimension 'batch'")
-def the_size_of_a_dimension_that_an_array_has(irc: Command):
-    return [*run(irc, "x", np.zeros((2, 3), np.float32)), "--seed", "0", "--dim", "batch=3"]
-
-
-@case("IRC311: no input that is made up has the dimension 'batch'")
-def the_size_of_a_dimension_that_an_array_has_in_a_check(irc: Command):
-    irc.write("x.npy", np.zeros((2, 3), np.float32))
-    return ["compile", irc.write("m.onnx", small_model()), "--check", "--input", "x=x.npy", "--dim", "batch=3"]
-
-
-@case("no named dimension 'bach'; did you mean 'batch'")
-def an_unknown_dimension(irc: Command):
-    return ["run", irc.write("m.onnx", small_model()), "--seed", "0", "--dim", "bach=2"]
-
-
-# -- others ----------------------------------------------------------------------
-
-
-@case("no value 'output'; did you mean 'output_1'")
-def asking_why_of_an_unknown_value(irc: Command):
-    return ["alias", irc.write("x.ir", GRAPH.replace("%y", "%output_1")), "--why", "x", "output"]
-
-
-@case("only run ONNX files")
-def another_runtime_on_ir_text(irc: Command):
-    return ["bench", irc.write("x.ir", GRAPH), "--against", "onnxruntime"]
 
 
 test_bad_input = refusals(CASES)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.helpers import Command, model, node, small_model
-from tests.cli.refusals import Cases, assert_refused, case_of, refusals
+from tests.cli.refusals import Cases, assert_refused, case_of, commands, refusals
 from tests.effort import Tune
 
 ROOT = Path(__file__).parent.parent.parent
@@ -236,13 +236,19 @@ def test_a_scheduler_that_ends(irc: Command, models: str, cluster: tuple[str, li
 # -- bad input -------------------------------------------------------------------
 
 
-CASES: Cases = {}
+CASES: Cases = commands("""
+an unknown engine | batch check m.onnx --executor spark://here
+    | IRC334: no engine is called 'spark://here': give dask://host:port
+results in no folder | batch inspect m.onnx --results nowhere/r.jsonl | IRC501: nowhere/r.jsonl: cannot write
+results in place of a model | batch inspect m.onnx --results m.onnx --resume
+    | IRC503: m.onnx: the name of this output must end in .jsonl
+an output folder that cannot be made | batch compile m.onnx -o m.onnx/out
+    | IRC501: m.onnx/out: cannot make the folder
+an output in place of a model | batch compile m.onnx -o . --format onnx
+    | IRC503: m.onnx: this is one of the models that are read
+a pass that is not there | batch compile m.onnx -p csee | IRC301: .*did you mean 'cse'
+""")
 case = case_of(CASES)
-
-
-@case("IRC334: no engine is called 'spark://here': give dask://host:port")
-def an_engine_that_irc_does_not_know(irc: Command):
-    return ["batch", "check", irc.write("m.onnx", small_model()), "--executor", "spark://here"]
 
 
 @case("IRC120: empty: no file below this folder ends in .onnx")
@@ -251,35 +257,10 @@ def a_folder_without_models(irc: Command):
     return ["batch", "inspect", "empty"]
 
 
-@case("IRC501: nowhere/r.jsonl: cannot write")
-def results_in_a_folder_that_is_not_there(irc: Command):
-    return ["batch", "inspect", irc.write("m.onnx", small_model()), "--results", "nowhere/r.jsonl"]
-
-
-@case("IRC503: m.onnx: the name of this output must end in .jsonl")
-def results_in_place_of_a_model(irc: Command):
-    return ["batch", "inspect", irc.write("m.onnx", small_model()), "--results", "m.onnx", "--resume"]
-
-
-@case("IRC501: m.onnx/out: cannot make the folder")
-def an_output_folder_that_cannot_be_made(irc: Command):
-    return ["batch", "compile", irc.write("m.onnx", small_model()), "-o", "m.onnx/out"]
-
-
 @case("IRC503: out/m.irc: m.onnx would be written there, too")
 def two_models_that_would_become_one_file(irc: Command):
     irc.write("m.ONNX", small_model())
     return ["batch", "compile", irc.write("m.onnx", small_model()), "m.ONNX", "-o", "out"]
-
-
-@case("IRC503: m.onnx: this is one of the models that are read")
-def an_output_in_place_of_a_model(irc: Command):
-    return ["batch", "compile", irc.write("m.onnx", small_model()), "-o", ".", "--format", "onnx"]
-
-
-@case("IRC301: .*did you mean 'cse'")
-def a_pass_that_is_not_there(irc: Command):
-    return ["batch", "compile", irc.write("m.onnx", small_model()), "-p", "csee"]
 
 
 test_bad_input_is_refused = refusals(CASES)

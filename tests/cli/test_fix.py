@@ -8,7 +8,7 @@ import pytest
 
 import irc as package
 from tests.cli.helpers import Command, model, node, small_model, small_result
-from tests.cli.refusals import Cases, case_of, refusals
+from tests.cli.refusals import commands, contents, refusals
 
 DECODER = """graph(%ids : Float(batch, new), %mask : Float(batch, "past + new"), %past : Float(batch, past)):
   %all : Tensor = onnx::Concat[axis=1](%past, %ids)
@@ -107,30 +107,24 @@ def test_wrong_usage(fix: list[str], irc: Command) -> None:
     assert result.status == 2 and "error: argument --fix: " in result.err
 
 
-CASES: Cases = {}
-case = case_of(CASES)
-
-
-@case(r"IRC311: the model has no named dimension 'bach'; did you mean 'batch'\?")
-def an_unknown_dimension(irc: Command):
-    return ["compile", irc.write("m.onnx", small_model()), "--fix", "bach=2", "-o", "m.irc"]
-
-
-@case("IRC311: the model was compiled for batch=2: --dim cannot change that")
-def another_size_of_an_input_that_is_made_up(irc: Command):
-    return ["run", irc.write("m.onnx", small_model()), "--fix", "batch=2", "--seed", "0", "--dim", "batch=3"]
-
-
-@case(r"IRC413: input 'x': expected 2 on axis 0, Float\(2, 3\); got shape \[4, 3\]; the model was compiled for batch=2")
-def an_array_of_another_size(irc: Command):
-    irc.write("x.npy", np.zeros((4, 3), np.float32))
-    return ["run", irc.write("m.onnx", small_model()), "--fix", "batch=2", "-i", "x=x.npy"]
-
-
-@case("IRC310: .*broadcast")
-def sizes_that_do_not_fit_together(irc: Command):
-    rows = model([node("Add", "a b", "y")], {"a": ["m"], "b": ["n"]}, ["y"])
-    return ["compile", irc.write("m.onnx", rows), "--fix", "m=2", "--fix", "n=3"]
-
-
+CASES = commands(r"""
+an unknown dimension | compile m.onnx --fix bach=2 -o m.irc
+    | IRC311: the model has no named dimension 'bach'; did you mean 'batch'\?
+another size of an input that is made up | run m.onnx --fix batch=2 --seed 0 --dim batch=3
+    | IRC311: the model was compiled for batch=2: --dim cannot change that
+""")
+OTHER = (
+    r"IRC413: input 'x': expected 2 on axis 0, Float\(2, 3\); got shape \[4, 3\]; the model was compiled for batch=2"
+)
+CASES |= contents(
+    "x.npy",
+    "run m.onnx --fix batch=2 -i x=x.npy",
+    {"an array of another size": (np.zeros((4, 3), np.float32), OTHER)},
+)
+SUM = model([node("Add", "a b", "y")], {"a": ["m"], "b": ["n"]}, ["y"])
+CASES |= contents(
+    "m.onnx",
+    "compile m.onnx --fix m=2 --fix n=3",
+    {"sizes that do not fit together": (SUM, "IRC310: .*broadcast")},
+)
 test_refusals = refusals(CASES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ from onnx import TensorProto, helper
 
 from irc.passes import registry
 from tests.cli.helpers import GRAPH, Command, small_model
-from tests.cli.refusals import Cases, case_of, refusals
+from tests.cli.refusals import case_of, commands, contents, refusals
 from tests.doc_blocks import file_of
 from tests.operators import records_for_a_while
+from tests.tables import rows
 
 DOCS = Path(__file__).parents[2] / "docs"
 SQUARED = """graph(%x : Float(3)):
@@ -98,9 +100,6 @@ def test_nothing_in_a_model_has_a_file_run(irc: Command) -> None:
 
 # -- what fails ------------------------------------------------------------------
 
-CASES: Cases = {}
-case = case_of(CASES)
-
 FAILING_PASS = """\
 from dataclasses import dataclass
 from typing import ClassVar
@@ -115,139 +114,6 @@ class Failing:
     def run(self, graph, ctx):
         {}
 """
-
-
-def loading(irc: Command, text: str | bytes, *passes: str) -> list[str]:
-    return ["opt", irc.write("g.ir", GRAPH), "--load", irc.write("bad.py", text), *passes]
-
-
-@case(r"IRC304: bad\.py:2: SyntaxError: '\(' was never closed")
-def a_syntax_error(irc: Command):
-    return loading(irc, "import json\nx = (1\n")
-
-
-@case(r"IRC304: bad\.py:2: KeyError: 'a'")
-def an_exception_in_a_function_of_the_file(irc: Command):
-    return loading(irc, "def f():\n    return {}['a']\n\nf()\n")
-
-
-@case(r"IRC304: bad\.py:3: json\.decoder\.JSONDecodeError: Expecting value")
-def an_exception_in_what_the_file_calls(irc: Command):
-    return loading(irc, "import json\n\njson.loads('')\n")
-
-
-@case(r"IRC304: bad\.py:2: ModuleNotFoundError: No module named 'not_to_be_found'")
-def an_import_of_nothing(irc: Command):
-    return loading(irc, "import json\nimport not_to_be_found\n")
-
-
-@case(r"IRC304: bad\.py:1: ModuleNotFoundError: No module named 'beside'")
-def an_import_of_what_lies_beside_it(irc: Command):
-    irc.write("beside.py", "")
-    return loading(irc, "import beside\n")
-
-
-@case(r"IRC304: bad\.py:2: SyntaxError: .*\(other, line 1\)")
-def a_syntax_error_in_another_file(irc: Command):
-    return loading(irc, "text = '('\ncompile(text, 'other', 'exec')\n")
-
-
-@case(r"IRC304: bad\.py:3: this cannot be registered as a pass: 3 is not a class")
-def an_error_of_irc(irc: Command):
-    return loading(irc, "from irc.passes import register\n\nregister(3)\n")
-
-
-@case(r"IRC203: bad\.py:2, schema: expected")
-def an_error_of_irc_that_has_a_place(irc: Command):
-    return loading(irc, "from irc.ops import Operator, register\nregister(Operator('com.example::Y', '(Tensor x'))\n")
-
-
-@case(r"IRC304: bad\.py:2: SystemExit: 0")
-def a_file_that_ends_the_program(irc: Command):
-    return loading(irc, "import sys\nsys.exit(0)\n")
-
-
-@case(r"IRC304: bad\.py:2: OSError: the disk is full")
-def an_error_that_looks_like_one_of_writing_results(irc: Command):
-    return loading(irc, "\nraise OSError('the disk is full')\n")
-
-
-@case(r"IRC304: bad\.py:?\d*: (SyntaxError|ValueError): source code (string )?cannot contain null bytes")
-def a_file_of_bytes(irc: Command):
-    return loading(irc, b"x = 1\n\0")
-
-
-@case(r"IRC304: bad\.py:?\d*: SyntaxError: .*can't decode byte 0xff")
-def a_file_in_another_encoding(irc: Command):
-    return loading(irc, b"x = '\xff'\n")
-
-
-@case(r"IRC502: nowhere\.py: cannot read the file: No such file")
-def a_file_that_is_not_there(irc: Command):
-    return ["opt", irc.write("g.ir", GRAPH), "--load", "nowhere.py"]
-
-
-@case(r"IRC502: /dev/null: .*not a regular file")
-def a_file_that_is_none(irc: Command):
-    return ["opt", irc.write("g.ir", GRAPH), "--load", "/dev/null"]
-
-
-@case(r"IRC502: .*null")
-def a_name_that_no_file_can_have(irc: Command):
-    return ["opt", irc.write("g.ir", GRAPH), "--load", "a\0b.py"]
-
-
-@case(r"IRC305: bad\.py:12: ZeroDivisionError: ")
-def a_pass_that_fails(irc: Command):
-    return loading(irc, FAILING_PASS.format("1 / 0"), "-p", "cse,test-failing")
-
-
-@case(r"IRC305: bad\.py:12: ZeroDivisionError: ")
-def a_pass_that_fails_when_a_model_is_compiled(irc: Command):
-    return ["compile", *loading(irc, FAILING_PASS.format("1 / 0"), "-p", "cse,test-failing", "-o", "out.irc")[1:]]
-
-
-@case(r"IRC305: bad\.py:12: AttributeError: ")
-def a_pass_that_calls_what_is_not_there(irc: Command):
-    return loading(irc, FAILING_PASS.format("ctx.alias_db(graph).no_such_query()"), "-p", "test-failing")
-
-
-@case(r"IRC343: ")
-def a_pass_that_asks_what_cannot_be_asked(irc: Command):
-    text = FAILING_PASS.format("x = Graph().add_input(TENSOR); ctx.alias_db(graph).may_alias(x, x)")
-    return loading(irc, f"from irc.ir import Graph\nfrom irc.ir.types import TENSOR\n{text}", "-p", "test-failing")
-
-
-@case(r"IRC305: .*(bad\.py|test-failing)")
-def a_pass_that_does_not_say_whether_it_changed_anything(irc: Command):
-    return loading(irc, FAILING_PASS.format("pass"), "-p", "test-failing")
-
-
-@case(r"IRC305: .*pass test-fuse: policy must return a Policy, not None")
-def a_fuser_without_a_policy(irc: Command):
-    fuser = """\
-from irc.fuser import Fuse
-from irc.passes import register
-
-@register
-class Mine(Fuse):
-    name = "test-fuse"
-
-    def policy(self, graph):
-        return None
-"""
-    return loading(irc, fuser, "-p", "test-fuse")
-
-
-@case(r"IRC304: bad\.py:6, Failing: .* run \(bad\.py:11\) must take \(self, graph, ctx\), not \(self, graph\)")
-def a_pass_that_cannot_be_run(irc: Command):
-    return loading(irc, FAILING_PASS.replace(", ctx)", ")").format("return False"), "-p", "test-failing")
-
-
-@case(r"IRC305: bad\.py:12: TypeError: .*<lambda>\(\) missing 1 required positional argument: 'x'")
-def a_pass_that_calls_another_function_wrong(irc: Command):
-    return loading(irc, FAILING_PASS.format("return (lambda x: x)()"), "-p", "test-failing")
-
 
 POLICY = """\
 from irc.fuser import Fuse, Policy
@@ -265,15 +131,113 @@ class FuseMine(Fuse):
         return Mine(graph)
 """
 
+FUSER = """\
+from irc.fuser import Fuse
+from irc.passes import register
 
-@case(r"IRC305: .*pass test-fuse: Mine\.refusal \(bad\.py:5\) must take \(producer, cluster\), not \(producer\)")
-def a_policy_that_cannot_be_asked(irc: Command):
-    return loading(irc, POLICY.format("refusal(self, producer)"), "-p", "test-fuse")
+@register
+class Mine(Fuse):
+    name = "test-fuse"
+
+    def policy(self, graph):
+        return None
+"""
+ASKS = FAILING_PASS.format("x = Graph().add_input(TENSOR); ctx.alias_db(graph).may_alias(x, x)")
+ASKS = f"from irc.ir import Graph\nfrom irc.ir.types import TENSOR\n{ASKS}"
+Y = "Operator('com.example::Y', '(Tensor x')"
+NULL = r"IRC304: bad\.py:?\d*: (SyntaxError|ValueError): source code (string )?cannot contain null bytes"
+ARGUMENTS = r"IRC304: bad\.py:6, Failing: .* run \(bad\.py:11\) must take \(self, graph, ctx\), not \(self, graph\)"
+MISSING = r"IRC305: bad\.py:12: TypeError: .*<lambda>\(\) missing 1 required positional argument: 'x'"
+REFUSAL = r"IRC305: .*pass test-fuse: Mine\.refusal \(bad\.py:5\) must take \(producer, cluster\), not \(producer\)"
+LOADED = "opt x.ir --load bad.py"
+BY_ZERO = FAILING_PASS.format("1 / 0"), r"IRC305: bad\.py:12: ZeroDivisionError: "
+
+CASES = commands(
+    r"""
+a file that is not there | opt x.ir --load nowhere.py | IRC502: nowhere\.py: cannot read the file: No such file
+a file that is none | opt x.ir --load /dev/null | IRC502: /dev/null: .*not a regular file
+a name that no file can have | opt x.ir --load 'a\0b.py' | IRC502: .*null
+""".replace(r"\0", "\0")
+)
+CASES |= contents(
+    "bad.py",
+    LOADED,
+    {
+        "a syntax error": ("import json\nx = (1\n", r"IRC304: bad\.py:2: SyntaxError: '\(' was never closed"),
+        "an exception in a function": ("def f():\n    return {}['a']\n\nf()\n", r"IRC304: bad\.py:2: KeyError: 'a'"),
+        "an exception in what the file calls": (
+            "import json\n\njson.loads('')\n",
+            r"IRC304: bad\.py:3: json\.decoder\.JSONDecodeError: Expecting value",
+        ),
+        "an import of nothing": (
+            "import json\nimport not_to_be_found\n",
+            r"IRC304: bad\.py:2: ModuleNotFoundError: No module named 'not_to_be_found'",
+        ),
+        "a syntax error in another file": (
+            "text = '('\ncompile(text, 'other', 'exec')\n",
+            r"IRC304: bad\.py:2: SyntaxError: .*\(other, line 1\)",
+        ),
+        "an error of irc": (
+            "from irc.passes import register\n\nregister(3)\n",
+            r"IRC304: bad\.py:3: this cannot be registered as a pass: 3 is not a class",
+        ),
+        "an error of irc that has a place": (
+            f"from irc.ops import Operator, register\nregister({Y})\n",
+            r"IRC203: bad\.py:2, schema: expected",
+        ),
+        "a file that ends the program": ("import sys\nsys.exit(0)\n", r"IRC304: bad\.py:2: SystemExit: 0"),
+        "an error that looks like one of writing results": (
+            "\nraise OSError('the disk is full')\n",
+            r"IRC304: bad\.py:2: OSError: the disk is full",
+        ),
+        "a file of bytes": (b"x = 1\n\0", NULL),
+        "another encoding": (b"x = '\xff'\n", r"IRC304: bad\.py:?\d*: SyntaxError: .*can't decode byte 0xff"),
+        "a pass that fails": (*BY_ZERO, f"{LOADED} -p cse,test-failing"),
+        "a pass that fails when a model is compiled": (
+            *BY_ZERO,
+            "compile x.ir --load bad.py -p cse,test-failing -o out.irc",
+        ),
+        "a fuser without a policy": (
+            FUSER,
+            r"IRC305: .*pass test-fuse: policy must return a Policy, not None",
+            f"{LOADED} -p test-fuse",
+        ),
+        "a policy that cannot be asked": (
+            POLICY.format("refusal(self, producer)"),
+            REFUSAL,
+            f"{LOADED} -p test-fuse",
+        ),
+        "a policy that nodes are not shown to": (
+            POLICY.format("fuses(self)"),
+            r"IRC305: .*pass test-fuse: Mine\.fuses \(bad\.py:5\) must take \(node\), not \(\)",
+            f"{LOADED} -p test-fuse",
+        ),
+    },
+)
+CASES |= contents(
+    "bad.py",
+    f"{LOADED} -p test-failing",
+    {
+        "a pass that calls what is not there": (
+            FAILING_PASS.format("ctx.alias_db(graph).no_such_query()"),
+            r"IRC305: bad\.py:12: AttributeError: ",
+        ),
+        "a pass that asks what cannot be asked": (ASKS, "IRC343: "),
+        "a pass that does not say whether it changed anything": (
+            FAILING_PASS.format("pass"),
+            r"IRC305: .*(bad\.py|test-failing)",
+        ),
+        "a pass that cannot be run": (FAILING_PASS.replace(", ctx)", ")").format("return False"), ARGUMENTS),
+        "a pass that calls another function wrong": (FAILING_PASS.format("return (lambda x: x)()"), MISSING),
+    },
+)
+case = case_of(CASES)
 
 
-@case(r"IRC305: .*pass test-fuse: Mine\.fuses \(bad\.py:5\) must take \(node\), not \(\)")
-def a_policy_that_nodes_are_not_shown_to(irc: Command):
-    return loading(irc, POLICY.format("fuses(self)"), "-p", "test-fuse")
+@case(r"IRC304: bad\.py:1: ModuleNotFoundError: No module named 'beside'")
+def an_import_of_what_lies_beside_it(irc: Command):
+    irc.write("beside.py", "")
+    return ["opt", irc.write("g.ir", GRAPH), "--load", irc.write("bad.py", "import beside\n")]
 
 
 REGISTERING = """\
@@ -294,35 +258,21 @@ def registering(irc: Command, name: str, text: str) -> list[str]:
     return ["compile", irc.write("g.ir", graph), "--load", "bad.py", "-o", "out.irc"]
 
 
-@case(r"IRC304: bad\.py:7, com\.example\.wrong::A: a shape rule \(bad\.py:7\) must take \(types\), not \(\)")
-def a_shape_rule_that_is_shown_nothing(irc: Command):
-    return registering(irc, "A", "shape_rule(KIND)(lambda: None)")
-
-
-@case(r"IRC304: .*a kernel's binder \(bad\.py:7\) must take \(node\), not \(node, x\)")
-def a_kernel_that_is_not_bound_first(irc: Command):
-    return registering(irc, "B", "kernel(KIND)(lambda node, x: x)")
-
-
-@case(r"IRC304: .*::C '%y': the kernel that .*<lambda> makes \(bad\.py:7\) must take \(x\), not \(x, y\)")
-def a_kernel_of_other_inputs(irc: Command):
-    return registering(irc, "C", "kernel(KIND)(lambda node: lambda x, y: x)")
-
-
-@case(r"IRC304: .*::D '%y': the kernel that .*<lambda> makes must be a function, not None")
-def a_binder_without_a_kernel(irc: Command):
-    return registering(irc, "D", "kernel(KIND)(lambda node: None)")
-
-
-@case(r"IRC304: .*an alias rule \(bad\.py:7\) must take \(rec, node\), not \(rec\)")
-def an_alias_rule_that_is_not_shown_the_node(irc: Command):
-    return registering(irc, "E", "register_rule(KIND, lambda rec: None)")
-
-
-@case(r"IRC305: com\.example\.wrong::F: its alias rule must yield the blocks that run, not 3")
-def an_alias_rule_that_yields_no_blocks(irc: Command):
-    return registering(irc, "F", "register_rule(KIND, lambda rec, node: iter([3]))\nkernel(KIND)(lambda node: abs)")
-
+REGISTERED = rows(r"""
+A: a shape rule that is shown nothing | shape_rule(KIND)(lambda: None)
+    | IRC304: bad\.py:7, com\.example\.wrong::A: a shape rule \(bad\.py:7\) must take \(types\), not \(\)
+B: a kernel that is not bound first | kernel(KIND)(lambda node, x: x)
+    | IRC304: .*a kernel's binder \(bad\.py:7\) must take \(node\), not \(node, x\)
+C: a kernel of other inputs | kernel(KIND)(lambda node: lambda x, y: x)
+    | IRC304: .*::C '%y': the kernel that .*<lambda> makes \(bad\.py:7\) must take \(x\), not \(x, y\)
+D: a binder without a kernel | kernel(KIND)(lambda node: None)
+    | IRC304: .*::D '%y': the kernel that .*<lambda> makes must be a function, not None
+E: an alias rule that is not shown the node | register_rule(KIND, lambda rec: None)
+    | IRC304: .*an alias rule \(bad\.py:7\) must take \(rec, node\), not \(rec\)
+F: a rule that yields no blocks | register_rule(KIND, lambda rec, node: iter([3])); kernel(KIND)(lambda node: abs)
+    | IRC305: com\.example\.wrong::F: its alias rule must yield the blocks that run, not 3
+""")
+CASES |= {name: (says, partial(registering, name=name[0], text=text)) for name, text, says in REGISTERED}
 
 test_refusals = refusals(CASES)
 

@@ -12,10 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import irc as package
 from tests.cli.helpers import GRAPH, Command, model, node, small_model
-from tests.cli.refusals import Cases, case_of, refusals
-
-CASES: Cases = {}
-case = case_of(CASES)
+from tests.cli.refusals import commands, contents, refusals
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
@@ -162,47 +159,21 @@ def test_two_models(irc: Command) -> None:
 # -- bad input -------------------------------------------------------------------
 
 
-@case("IRC360: .*does not lead to %p")
-def a_start_that_does_not_lead_to_the_end(irc: Command):
-    return ["extract", irc.write("m.onnx", small_model()), "--from", "x,q", "--to", "p", "-o", "p.onnx"]
-
-
-@case("IRC360: .*did you mean")
-def an_end_that_is_not_there(irc: Command):
-    return ["extract", irc.write("m.onnx", chain()), "--to", "unusd", "-o", "p.onnx"]
-
-
-@case("no folder 'nowhere'")
-def a_part_in_a_folder_that_is_not_there(irc: Command):
-    return ["extract", irc.write("m.onnx", small_model()), "--to", "q", "-o", "nowhere/p.onnx"]
-
-
-@case("IRC503: m.onnx: this is the model that is read")
-def a_part_in_place_of_the_model(irc: Command):
-    return ["extract", irc.write("m.onnx", small_model()), "--to", "q", "-o", "m.onnx"]
-
-
-@case("must end in .onnx or .irc")
-def a_part_of_another_kind(irc: Command):
-    return ["extract", irc.write("m.onnx", small_model()), "--to", "q", "-o", "m.npz"]
-
-
-@case("IRC350")
-def a_part_that_onnx_cannot_express(irc: Command):
-    text = "graph(%x : Float(2)):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n"
-    return ["extract", irc.write("m.ir", text), "--to", "y", "-o", "p.onnx"]
-
-
-@case("IRC120: nowhere.onnx")
-def a_second_model_that_is_not_there(irc: Command):
-    return ["diff", irc.write("m.onnx", small_model()), "nowhere.onnx"]
-
-
-@case("IRC311: .*did you mean 'batch'")
-def a_size_that_is_not_open(irc: Command):
-    return ["inspect", irc.write("m.onnx", small_model()), "--dim", "bach=2"]
-
-
+CASES = commands(r"""
+a start that does not lead to the end | extract m.onnx --from x,q --to p -o p.onnx | IRC360: .*does not lead to %p
+a part in a folder that is not there | extract m.onnx --to q -o nowhere/p.onnx | no folder 'nowhere'
+a part in place of the model | extract m.onnx --to q -o m.onnx | IRC503: m.onnx: this is the model that is read
+a part of another kind | extract m.onnx --to q -o m.npz | must end in .onnx or .irc
+a second model that is not there | diff m.onnx nowhere.onnx | IRC120: nowhere.onnx
+a size that is not open | inspect m.onnx --dim bach=2 | IRC311: .*did you mean 'batch'
+""")
+TORCH = "graph(%x : Float(2)):\n  %y : Tensor = aten::relu(%x)\n  return (%y)\n"
+CASES |= contents("m.ir", "extract m.ir --to y -o p.onnx", {"a part that ONNX cannot express": (TORCH, "IRC350")})
+CASES |= contents(
+    "m.onnx",
+    "extract m.onnx --to unusd -o p.onnx",
+    {"an end that is not there": (lambda irc: chain().SerializeToString(), "IRC360: .*did you mean")},
+)
 test_bad_input_is_refused = refusals(CASES)
 
 
