@@ -98,9 +98,7 @@ CASES |= contents(
         ),
     },
 )
-CASES |= contents(
-    "x.md", "compile x.md -o out.irc", {"some text": ("# irc\n\nText.\n", "x.md: .*not an ONNX model")}
-)
+CASES |= contents("x.md", "compile x.md -o out.irc", {"some text": ("# irc\n\nText.\n", "x.md: .*not an ONNX model")})
 CASES |= contents(
     "x.ir",
     "opt x.ir -o out.ir",
