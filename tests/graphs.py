@@ -13,10 +13,11 @@ ELEMENTS = {int: "Long", float: "Float", bool: "Bool"}
 def ir(inputs: str, body: str, outputs: str, **groups: tuple[str, str, str]) -> str:
     """IR text of a graph with such inputs, statements and outputs; ``groups`` are its subgraphs, by their names.
 
-    Inputs are names and types, ``x, y: Float(2, 3); n: Long(1)``. Statements assign nested calls, of ONNX's operators,
-    of others by their domain (``aten.relu(x)``), or of groups; keywords are attributes. Numbers and lists of numbers
-    are constants, tensors for ONNX's operators, Python's values for others; None is absent. Only those results have
-    types whose statements tell them: ``y: Float(2, 3) = Neg(x)``, ``s: "Tensor[]" = SequenceConstruct(x)``.
+    Inputs are names and types, ``x, y: Float(2, 3); w: @Float(3)``; those with an @ are weights. Statements assign
+    nested calls, of ONNX's operators, of others by their domain (``aten.relu(x)``), or of groups; keywords are
+    attributes. Numbers and lists of numbers are constants, tensors for ONNX's operators, Python's values for others;
+    None is absent. Only those results have types whose statements tell them: ``y: Float(2, 3) = Neg(x)``,
+    ``s: "Tensor[]" = SequenceConstruct(x)``.
     """
     subgraphs = [f"with prim::{name} = graph{_graph(*parts, groups)}" for name, parts in groups.items()]
     return "\n".join([f"graph{_graph(inputs, body, outputs, groups)}", *subgraphs])
@@ -53,8 +54,11 @@ def _graph(inputs: str, body: str, outputs: str, groups: Iterable[str]) -> str:
             (target,) = statement.targets
             assign(_names(ast.unparse(target).strip("()")), statement.value)
     given = [part.split(":", 1) for part in inputs.split(";") if part]
-    typed = ", ".join(f"%{name.strip()} :{kind}" for names, kind in given for name in names.split(","))
-    return "\n".join([f"({typed}):", *(f"  {line}" for line in lines), f"  return ({_names(outputs)})", ""])
+    typed = [(name.strip(), kind.strip()) for names, kind in given for name in names.split(",")]
+    weights = [f'%{name} : {kind[1:]} = prim::Constant[value=@"{name}"]()' for name, kind in typed if kind[0] == "@"]
+    parameters = ", ".join(f"%{name} : {kind}" for name, kind in typed if kind[0] != "@")
+    body_lines = [f"  {line}" for line in (*weights, *lines)]
+    return "\n".join([f"({parameters}):", *body_lines, f"  return ({_names(outputs)})", ""])
 
 
 def _names(text: str) -> str:

@@ -123,42 +123,11 @@ def test_shapes_and_element_types(shapes, dtype):
     check(*numbers(*shapes, dtype=dtype))
 
 
-@pytest.mark.parametrize(
-    "mask", [(16,), (20, 16), (20, 1), (1, 20, 16), (2, 1, 1, 16), (2, 3, 20, 16), (1, 3, 1, 1), ()]
-)
-@pytest.mark.parametrize("given", ["bias", "mask", "both"])
-def test_masks(mask, given):
-    q, k, v, bias = numbers(*QKV[1], mask)
-    chosen = np.asarray(np.random.default_rng(0).random(mask) < 0.6)
-    if mask:
-        chosen[..., :1] = True
-    check(q, k, v, None if given == "mask" else bias, None if given == "bias" else chosen)
-
-
 @pytest.mark.parametrize("mask", [(5, 2, 3, 20, 16), (2, 3, 20, 16), (20, 16), (4, 1, 20, 1)])
 def test_masks_may_have_more_elements_than_scores(mask):
     """As in NumPy: the scores broadcast, too."""
     check(*numbers((1, 1, 1, 8), (1, 8), (mask[-1], 4), mask))
     check(*numbers((1, 8), (1, 1, 1, 8), (mask[-1], 4), mask))
-
-
-FORMS = {
-    "scaled": Form(scale=0.3),
-    "capped": Form(softcap=0.7),
-    "causal": Form(causal="first"),
-    "causal from the end": Form(causal="last"),
-    "all": Form(scale=-0.5, softcap=2.0, causal="last", zero_rows="masked"),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("keys", [1, 7, 20, 26])
-def test_forms(form, keys):
-    """Fewer keys than queries, as many, or more; rows that see no key are not numbers."""
-    inputs = numbers((2, 3, 20, 8), (2, 3, keys, 8), (2, 3, keys, 4))
-    check(*inputs, form=FORMS[form])
-    (bias,) = numbers((1, 3, 20, keys))
-    check(*inputs, bias, form=FORMS[form])
 
 
 @pytest.mark.covering(2)

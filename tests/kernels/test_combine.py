@@ -1,6 +1,5 @@
 """Combining at places by numbers is what NumPy's ``ufunc.at`` does, to the last bit."""
 
-import math
 from unittest.mock import patch
 
 import numpy as np
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import combine_at
-from tests.effort import Tune
 
 UFUNCS = [np.add, np.multiply, np.maximum, np.minimum]
 DTYPES = ["f4", "f8", "f2", "i8", "i4", "u1", "?"]
@@ -39,22 +37,6 @@ def test_each_occurrence_counts_in_order(data: st.DataObject, many: int, block: 
         ufunc.at(expected, tuple(places), values)
         combine_at(ufunc, out, places, values)
     np.testing.assert_array_equal(out, expected)
-
-
-def test_many_places_are_numbered(tune: Tune) -> None:
-    shapes: list[tuple[int, ...]] = []
-
-    class Spy:
-        """What `combine_at` asks of a ufunc."""
-
-        def at(self, out: np.ndarray, places: object, values: np.ndarray) -> None:
-            shapes.append(values.shape)
-
-    tune("irc.runtime.kernels.numerics.NUMBERED", 1 << 11)
-    places = [np.zeros(100, np.int64)]
-    combine_at(Spy(), np.zeros((3, 64), np.float32), places, np.ones((100, 64), np.float32))  # type: ignore[reportArgumentType]
-    assert set(map(len, shapes)) == {1} and sum(map(math.prod, shapes)) == 6400
-    assert max(shapes) == (1 << 11,)
 
 
 @pytest.mark.parametrize("place", [3, -4])

@@ -7,7 +7,6 @@ import pytest
 
 from irc.errors import Error
 from irc.runtime.bounds import in_own_scope, in_turn
-from irc.runtime.kernels import detection
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, run_ort
 
 RANDOM = np.random.default_rng(0)
@@ -97,25 +96,10 @@ def test_classes_are_chosen_together_as_one_by_one(group, limit, overlap, least,
 
 
 @pytest.mark.parametrize("least", [0.001, 0.9, 0.999])
-def test_many_classes(least, spy):
-    """As ONNX Runtime chooses them, in a few comparisons."""
-    calls = spy(detection, "_overlapping")
+def test_many_classes(least):
     score = RANDOM.uniform(0, 1, (1, 80, 900)).astype(np.float32)
     inputs = [boxes(1, 900) * 30, score, np.array([20]), np.array([0.45], np.float32), np.array([least], np.float32)]
     check_against_ort("NonMaxSuppression", inputs, {}, 11)
-    assert calls.call_count < 40
-
-
-def test_boxes_are_compared_group_by_group(spy):
-    """A thousand boxes in tens of comparisons; of those after the last that is taken, none."""
-    calls = spy(detection, "_overlapping")
-    inputs = [boxes(1, 1000), scores(1, 1, 1000), np.array(1000), np.array(1.0)]
-    assert len(run_kernel("NonMaxSuppression", inputs, {}, 11)[0]) == 1000
-    assert calls.call_count == 4 * 5 / 2
-    calls.reset_mock()
-    inputs[2] = np.array(100)
-    assert len(run_kernel("NonMaxSuppression", inputs, {}, 11)[0]) == 100
-    assert calls.call_count == 1
 
 
 def test_non_max_suppression_of_nothing():

@@ -37,45 +37,17 @@ def values(*shape: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
 
 SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 90.0, -90.0, np.inf, -np.inf, np.nan, 1e-30], np.float32)
 
-UNARY = {
-    "Abs": {},
-    "Acos": {},
-    "Acosh": {},
-    "Asin": {},
-    "Asinh": {},
-    "Atan": {},
-    "Atanh": {},
-    "Ceil": {},
+PLAIN = (
+    "Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Erf Exp Floor Gelu HardSwish IsNaN Log Mish Neg "
+    "Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Tan Tanh"
+)
+UNARY: dict[str, dict[str, Any]] = {op: {} for op in PLAIN.split()} | {
     "Celu": {"alpha": 0.7},
-    "Cos": {},
-    "Cosh": {},
     "Elu": {"alpha": 1.3},
-    "Erf": {},
-    "Exp": {},
-    "Floor": {},
-    "Gelu": {},
     "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
-    "HardSwish": {},
     "IsInf": {"detect_negative": 0},
-    "IsNaN": {},
     "LeakyRelu": {"alpha": 0.2},
-    "Log": {},
-    "Mish": {},
-    "Neg": {},
-    "Reciprocal": {},
-    "Relu": {},
-    "Round": {},
-    "Selu": {},
     "Shrink": {"lambd": 0.9, "bias": 0.3},
-    "Sigmoid": {},
-    "Sign": {},
-    "Sin": {},
-    "Sinh": {},
-    "Softplus": {},
-    "Softsign": {},
-    "Sqrt": {},
-    "Tan": {},
-    "Tanh": {},
     "ThresholdedRelu": {"alpha": 0.6},
 }
 

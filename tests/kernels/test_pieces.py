@@ -10,7 +10,6 @@ from onnx import helper
 
 import irc
 from irc.errors import Error
-from irc.runtime.kernels import shape as shape_kernels
 from tests.arrays import ramp
 from tests.kernels.helpers import assert_same, bind, check_against_ort, make_model, run_kernel, run_ort_model
 from tests.models import onnx_model
@@ -49,12 +48,11 @@ def test_slices_are_those_of_the_specification(data):
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "step", "reads"),
-    [(1, LARGEST, 1, 4), (-2, LARGEST, 1, 4), (LARGEST, LOWEST, -1, 6), (-4, 9, -2, 6)],
+    ("start", "end", "step"), [(1, LARGEST, 1), (-2, LARGEST, 1), (LARGEST, LOWEST, -1), (-4, 9, -2)]
 )
-def test_what_to_cut_is_read_when_it_changes(start, end, step, reads, spy):
+def test_what_to_cut_is_read_when_it_changes(start, end, step):
     """Or the rank does. Backwards, what it means depends on sizes."""
-    kernel, read = bind("Slice", {}, 13, 5), spy(shape_kernels, "ints")
+    kernel = bind("Slice", {}, 13, 5)
     for shape, begin in (
         ((4, 6), start),
         ((4, 6), start),
@@ -66,7 +64,6 @@ def test_what_to_cut_is_read_when_it_changes(start, end, step, reads, spy):
         x = ramp(*shape)
         found = kernel(x, ints(begin), ints(end), ints(-1), ints(step))
         np.testing.assert_array_equal(found, x[..., slice(max(begin, -shape[-1]), end, step)])
-    assert read.call_count == 4 * reads
 
 
 # -- Split ------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels import shape
 from tests.arrays import ramp
 from tests.kernels.helpers import bind, check_against_ort, run_kernel
 
@@ -51,8 +50,8 @@ def test_reshape_of_an_empty_batch_infers_what_it_does_of_others(shape, target, 
             run_kernel("Reshape", [np.empty((0, 2), np.float32), ints(*bad)], {}, 14)
 
 
-def test_what_shape_is_meant_is_found_when_operand_or_target_change(spy):
-    kernel, read = bind("Reshape", {}, 14, 2), spy(shape, "ints")
+def test_what_shape_is_meant_is_found_when_operand_or_target_change():
+    kernel = bind("Reshape", {}, 14, 2)
     for sizes, target, expected in (
         ((2, 6), (0, 2, -1), (2, 2, 3)),
         ((2, 6), (0, 2, -1), (2, 2, 3)),
@@ -63,7 +62,6 @@ def test_what_shape_is_meant_is_found_when_operand_or_target_change(spy):
         ((12,), (0,), (12,)),
     ):
         np.testing.assert_array_equal(kernel(ramp(*sizes), ints(*target)), ramp(*expected))
-    assert read.call_count == 5
     with pytest.raises(Error, match="cannot be reshaped"):
         kernel(ramp(12), ints(5))
     assert kernel(ramp(5), ints(5)).shape == (5,)

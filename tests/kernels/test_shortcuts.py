@@ -12,7 +12,6 @@ from irc.ir.types import TENSOR, ListType
 from irc.ops.signatures import schemas
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.registry import Kernel, find_binder
-from tests.effort import Spy
 
 NAMES = sorted(pointwise.ELEMENTWISE)
 DTYPES = [np.dtype(t) for t in ("f", "d", "e", "i8", "?")]
@@ -102,22 +101,6 @@ def test_the_short_way_gives_what_the_long_one_does(name: str, every: int, monke
             assert outcome(short, arguments) == outcome(long, arguments), arguments
     # Some of the cases may all be refused; the further argument of gelu is a word.
     assert computed or every > 1 or not operand_counts(name) or name == "gelu"
-
-
-@pytest.mark.parametrize(
-    "name", ["add", "sub", "mul", "div", "maximum", "eq", "lt", "exp", "neg", "tanh", "sqrt", "relu"]
-)
-def test_most_calls_go_the_short_way(name: str, spy: Spy, monkeypatch: pytest.MonkeyPatch) -> None:
-    count = min(operand_counts(name))
-    kernel, _ = kernels(name, count, monkeypatch)
-    long = spy(pointwise, "run")
-    x = elements((3, 4), np.dtype("f"), 1)
-    for dtype, y in product(DTYPES[:2], (x, x[0], x[:, :1].copy(), np.array(2.0), 0.5, 2)):
-        if count == 1 or not isinstance(y, float | int) or name != "maximum":  # which takes no numbers
-            assert kernel(*[x.astype(dtype), y.astype(dtype) if isinstance(y, np.ndarray) else y][:count]).dtype
-    assert not long.called
-    kernel(*[x.T, x.T][:count])
-    assert long.called
 
 
 def test_overloads_that_are_not_known_are_refused_on_the_short_way_too() -> None:

@@ -11,10 +11,11 @@ import onnx
 import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from tests.effort import Spy, examples
 from tests.graphs import typed_ir
+from tests.models import onnx_model
 
 pytest.importorskip("llvmlite")
 
@@ -219,15 +220,8 @@ def models(draw: Any, inexact: bool = False) -> Model:
         maker.step()
     made = [name for name, _ in maker.values if name.startswith("v")]
     outputs = sorted({made[-1], *draw(st.lists(st.sampled_from(made), max_size=2))})
-    dtypes = dict(maker.values)
-    graph = helper.make_graph(
-        maker.nodes,
-        "pointwise",
-        [helper.make_tensor_value_info(name, onnx_type(x.dtype), x.shape) for name, x in feeds.items()],
-        [helper.make_tensor_value_info(name, onnx_type(dtypes[name]), None) for name in outputs],
-        maker.constants,
-    )
-    return Model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11), feeds)
+    weights = {each.name: numpy_helper.to_array(each) for each in maker.constants}
+    return Model(onnx_model(maker.nodes, feeds, outputs, weights, 24), feeds)
 
 
 def check_same(found: Array, wanted: Array, name: str = "") -> None:
@@ -481,14 +475,8 @@ def test_casts(dtype: AnyDType, final: AnyDType) -> None:
             x = x[(wide > limits.min) & (wide < limits.max) & (np.abs(wide) < 2.0**31)]
     node = helper.make_node("Cast", ["x"], ["v"], to=onnx_type(final))
     twice = [helper.make_node("Identity", ["v"], ["y"])] if final == BOOL else [helper.make_node("Max", ["v"], ["y"])]
-    graph = helper.make_graph(
-        [helper.make_node("Where", ["c", "x0", "x0"], ["x"]), node, *twice],
-        "casts",
-        [helper.make_tensor_value_info("x0", onnx_type(dtype), x.shape)],
-        [helper.make_tensor_value_info("y", onnx_type(final), x.shape)],
-        [helper.make_tensor("c", TensorProto.BOOL, [], [True])],
-    )
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11)
+    nodes = [helper.make_node("Where", ["c", "x0", "x0"], ["x"]), node, *twice]
+    proto = onnx_model(nodes, {"x0": x}, "y", {"c": np.array(True)}, 24)
     native, plain = both(Model(proto, {}), "fuse")
     found, wanted = native.run({"x0": x})["y"], plain.run({"x0": x})["y"]
     check_same(found, wanted)

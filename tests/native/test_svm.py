@@ -14,11 +14,9 @@ from tests.models import onnx_model
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.native import groups
 from irc.native.inner_loops import LOOPS
-from irc.runtime.backends import ArrayType
 from irc.runtime.bounds import CURRENT
-from irc.runtime.kernels.ml import _RADIAL, Decided, Machine, _decided
+from irc.runtime.kernels.ml import Decided, Machine, _decided
 from irc.runtime.limits import Limits
 from irc.runtime.threads import share
 from tests.native.guarded import fresh, placed
@@ -45,14 +43,6 @@ def test_regressors(seed: int, features: int, vectors: int, rows: list[int]) -> 
         ]
         for each in found:
             np.testing.assert_allclose(each, found[-1], rtol=1e-5, atol=1e-6)
-
-
-def test_axes_are_no_operands_of_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group with constant axes goes straight to its code."""
-    operands = np.ones((1, 1, 4)), np.zeros((1, 3, 4)), np.array(-1.0)
-    kernel = groups.group_of_text(_RADIAL).kernel([ArrayType(x.dtype, x.shape) for x in operands])
-    monkeypatch.setattr(groups._Part, "run", None)
-    np.testing.assert_allclose(kernel(*operands), np.exp([[-4.0] * 3]))
 
 
 def machine(sizes: list[int], has_chances: bool, seed: int = 0) -> Machine:

@@ -215,26 +215,15 @@ def test_branches_are_planned_and_compiled(first: bool) -> None:
     assert model.counters.compiled >= 1
 
 
-WINDOWS = """
-graph(%x : Float(1, 6, 20), %k : Float(1, 12, 9, 9)):
-  %w : Float(8, 6, 3) = prim::Constant[value=@"w"]()
-  %b : Float(8) = prim::Constant[value=@"b"]()
-  %v : Float(8, 1, 5) = prim::Constant[value=@"v"]()
-  %u : Float(5, 12, 1, 1) = prim::Constant[value=@"u"]()
-  %a : Float(1, 6, 20) = onnx::Neg(%x)
-  %c : Float(1, 8, 20) = onnx::Conv[pads=[1, 1], kernel_shape=[3]](%a, %w, %b)
-  %d : Float(1, 8, 20) = onnx::Relu(%c)
-  %e : Float(1, 8, 10) = onnx::Conv[pads=[2, 2], strides=[2], group=8](%d, %v)
-  %f : Float(1, 8, 5) = onnx::MaxPool[kernel_shape=[2], strides=[2]](%e)
-  %g : Float(1, 8, 5) = onnx::AveragePool[kernel_shape=[3], pads=[1, 1]](%f)
-  %h : Float(1, 16, 5) = onnx::Concat[axis=1](%f, %g)
-  %i : Float(1, 16, 5) = onnx::Sigmoid(%h)
-  %l : Float(1, 12, 9, 9) = onnx::Neg(%k)
-  %m : Float(1, 5, 9, 9) = onnx::Conv(%l, %u)
-  %n : Float(1, 5, 9, 9) = onnx::Relu(%m)
-  %o : Float(1, 5, 3, 3) = onnx::MaxPool[kernel_shape=[3, 3], strides=[3, 3]](%n)
-  return (%i, %o)
-"""
+WINDOWS = typed_ir(
+    "x: Float(1, 6, 20); k: Float(1, 12, 9, 9); w: @Float(8, 6, 3); b: @Float(8); v: @Float(8, 1, 5); "
+    "u: @Float(5, 12, 1, 1)",
+    "d = Relu(Conv(Neg(x), w, b, pads=[1, 1], kernel_shape=[3]))\n"
+    "f = MaxPool(Conv(d, v, pads=[2, 2], strides=[2], group=8), kernel_shape=[2], strides=[2])\n"
+    "i = Sigmoid(Concat(f, AveragePool(f, kernel_shape=[3], pads=[1, 1]), axis=1))\n"
+    "o = MaxPool(Relu(Conv(Neg(k), u)), kernel_shape=[3, 3], strides=[3, 3])",
+    "i, o",
+)
 
 
 def test_windows_and_concat() -> None:
@@ -472,24 +461,13 @@ graph(%x : Float(1, 512, 8)):
     assert native.counters.compiled == (features_at_once(8) is not None)
 
 
-INTEGERS = """
-graph(%x : Float(ROWS, 128)):
-  %v : Char(128, 136) = prim::Constant[value=@"v"]()
-  %w : Char(136, 128) = prim::Constant[value=@"w"]()
-  %wz : Char(128) = prim::Constant[value=@"wz"]()
-  %q : Byte(ROWS, 128), %s : Float(), %z : Byte() = onnx::DynamicQuantizeLinear(%x)
-  %m : Int(ROWS, 136) = onnx::MatMulInteger(%q, %v, %z)
-  %f : Float(ROWS, 136) = onnx::Cast[to=1](%m)
-  %t : Float(ROWS, 136) = onnx::Mul(%f, %s)
-  %p : Byte(ROWS, 136), %r : Float(), %o : Byte() = onnx::DynamicQuantizeLinear(%t)
-  %n : Int(ROWS, 128) = onnx::MatMulInteger(%p, %w, %o, %wz)
-  %l : Int(ROWS, 128) = onnx::MatMulInteger(%p, %w)
-  %g : Float(ROWS, 128) = onnx::Cast[to=1](%n)
-  %h : Float(ROWS, 128) = onnx::Cast[to=1](%l)
-  %u : Float(ROWS, 128) = onnx::Mul(%g, %r)
-  %a : Float(ROWS, 128) = onnx::Add(%u, %h)
-  return (%a)
-"""
+INTEGERS = typed_ir(
+    "x: Float(ROWS, 128); v: @Char(128, 136); w: @Char(136, 128); wz: @Char(128)",
+    "q, s, z = DynamicQuantizeLinear(x); t = Mul(Cast(MatMulInteger(q, v, z), to=1), s)\n"
+    "p, r, o = DynamicQuantizeLinear(t); n = MatMulInteger(p, w, o, wz); l = MatMulInteger(p, w)\n"
+    "a = Add(Mul(Cast(n, to=1), r), Cast(l, to=1))",
+    "a",
+)
 
 
 @pytest.mark.parametrize("backend", ["native", "numpy"])

@@ -42,26 +42,6 @@ def test_a_condition_of_several_elements_is_refused():
         run(IF, np.array([True, False]), f32(0, 1))
 
 
-def test_a_capture_of_one_branch_is_there_for_the_other_and_afterwards():
-    text = """
-    graph(%c : Bool(), %x : Float(2)):
-      %t : Float(2) = onnx::Neg(%x)
-      %u : Float(2) = onnx::Abs(%x)
-      %y : Float(2) = prim::If(%c)
-        block0():
-          %a : Float(2) = onnx::Add(%t, %u)
-          -> (%a)
-        block1():
-          %b : Float(2) = onnx::Sub(%t, %x)
-          -> (%b)
-      %z : Float(2) = onnx::Mul(%y, %u)
-      return (%z)
-    """
-    x = f32(1, -2)
-    assert run(text, True, x)[0].tolist() == ((-x + abs(x)) * abs(x)).tolist()
-    assert run(text, False, x)[0].tolist() == ((-x - x) * abs(x)).tolist()
-
-
 LOOP = """
 graph(%m : Long(), %c : Bool(), %x : Float(2), %step : Float(2)):
   %last : Float(2), %squares : Float(*, 2) = onnx::Loop(%m, %c, %x)
@@ -83,48 +63,9 @@ def test_loop_iterations_and_scan_outputs(iterations):
     np.testing.assert_allclose(squares, np.array([s * s for s in states]).reshape(iterations, 2))
 
 
-def test_loop_with_a_false_condition_makes_no_iteration():
-    x = f32(1, 2)
-    last, squares = run(LOOP, i64(5), boolean(False), x, x)
-    assert last is x and squares.shape == (0, 2)
-
-
 def test_loop_trip_count_may_have_rank_one():
     _, squares = run(LOOP, i64([3]), np.array([True]), f32(0, 0), f32(1, 1))
     assert squares.shape == (3, 2)
-
-
-WHILE = """
-graph(%x : Float(), %limit : Float()):
-  %none : NoneType = prim::Constant()
-  %m : Long() = prim::Constant[value=tensor([MVALUE])]()
-  %c : Bool() = prim::Constant[value=tensor<Bool()>([CVALUE])]()
-  %last : Float(), %all : Float(*) = onnx::Loop(MINPUT, CINPUT, %x)
-    block0(%i : Long(), %go : Bool(), %v : Float()):
-      %n : Float() = onnx::Add(%v, %v)
-      %less : Bool() = onnx::Less(%n, %limit)
-      -> (%less, %n, %n)
-  return (%last, %all)
-"""
-
-
-@pytest.mark.parametrize(
-    ("m", "c", "expected"),
-    [
-        (None, None, [2, 4, 8, 16]),
-        (None, True, [2, 4, 8, 16]),
-        (2, None, [2, 4]),
-        (100, True, [2, 4, 8, 16]),
-        (2**63 - 1, None, [2, 4, 8, 16]),
-        (None, False, []),
-    ],
-)
-def test_loop_with_absent_trip_count_and_condition(m, c, expected):
-    text = WHILE.replace("MVALUE", str(m or 0)).replace("CVALUE", str(c or False))
-    text = text.replace("MINPUT", "%none" if m is None else "%m").replace("CINPUT", "%none" if c is None else "%c")
-    last, every = run(text, np.array(1, np.float32), np.array(10, np.float32))
-    assert every.tolist() == expected
-    assert last.tolist() == (expected[-1] if expected else 1)
 
 
 def test_scan_outputs_of_strings_are_strings():
@@ -232,55 +173,6 @@ def test_scan_outputs_are_copied_when_they_come():
     assert out.tolist() == [[1], [2], [3]]
 
 
-def test_carried_values_swap_and_repeat():
-    text = """
-    graph(%m : Long(), %a : Float(1), %b : Float(1)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %x : Float(1), %y : Float(1), %z : Float(1) = onnx::Loop(%m, %yes, %a, %b, %a)
-        block0(%i : Long(), %go : Bool(), %p : Float(1), %q : Float(1), %r : Float(1)):
-          -> (%go, %q, %p, %p)
-      return (%x, %y, %z)
-    """
-    a, b = f32(1), f32(2)
-    assert [v.item() for v in run(text, i64(1), a, b)] == [2, 1, 1]
-    assert [v.item() for v in run(text, i64(2), a, b)] == [1, 2, 2]
-    assert [v.item() for v in run(text, i64(3), a, b)] == [2, 1, 1]
-
-
-def test_a_loop_may_return_constants_captures_and_parameters():
-    text = """
-    graph(%m : Long(), %x : Float(1)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %seven : Float(1) = prim::Constant[value=tensor<Float(1)>([7.])]()
-      %a : Float(1), %b : Float(1), %n : Long() = onnx::Loop(%m, %yes, %x, %x, %m)
-        block0(%i : Long(), %go : Bool(), %p : Float(1), %q : Float(1), %r : Long()):
-          %inner : Float(1) = prim::Constant[value=tensor<Float(1)>([8.])]()
-          -> (%go, %seven, %inner, %i)
-      %sum : Float(1) = onnx::Add(%seven, %x)
-      return (%a, %b, %n, %sum)
-    """
-    a, b, n, total = run(text, i64(4), f32(1))
-    assert (a.item(), b.item(), n.item(), total.item()) == (7, 8, 3, 8)
-
-
-def test_carried_sequences():
-    text = """
-    graph(%m : Long(), %x : Float(2)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %empty : Float(2)[] = onnx::SequenceEmpty[dtype=1]()
-      %s : Float(2)[], %v : Float(2) = onnx::Loop(%m, %yes, %empty, %x)
-        block0(%i : Long(), %go : Bool(), %t : Float(2)[], %w : Float(2)):
-          %n : Float(2)[] = onnx::SequenceInsert(%t, %w)
-          %d : Float(2) = onnx::Add(%w, %w)
-          -> (%go, %n, %d)
-      return (%s, %v, %empty)
-    """
-    s, _, empty = run(text, i64(3), f32(1, 2))
-    assert [e.tolist() for e in s] == [[1, 2], [2, 4], [4, 8]]
-    assert list(empty) == []
-    assert list(run(text, i64(0), f32(1, 2))[0]) == []
-
-
 def test_carried_optionals():
     text = """
     graph(%m : Long(), %x : Float(2)):
@@ -298,51 +190,6 @@ def test_carried_optionals():
     assert o.tolist() == x.tolist() and flags.tolist() == [False, True]
     o, flags = run(text, i64(0), x)
     assert o is None and flags.tolist() == []
-
-
-NESTED = """
-graph(%m : Long(), %x : Float(2)):
-  %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-  %two : Long() = prim::Constant[value=tensor<Long()>([2])]()
-  %t : Float(2) = onnx::Neg(%x)
-  %last : Float(2), %rows : Float(*, *, 2) = onnx::Loop(%m, %yes, %x)
-    block0(%i : Long(), %go : Bool(), %v : Float(2)):
-      %u : Float(2) = onnx::Add(%v, %t)
-      %w : Float(2), %inner : Float(*, 2) = onnx::Loop(%two, %go, %u)
-        block0(%j : Long(), %go2 : Bool(), %p : Float(2)):
-          %odd : Bool() = onnx::Equal(%j, %i)
-          %q : Float(2) = prim::If(%odd)
-            block0():
-              %a : Float(2) = onnx::Add(%p, %v)
-              -> (%a)
-            block1():
-              %b : Float(2) = onnx::Mul(%p, %t)
-              -> (%b)
-          %r : Float(2) = onnx::Add(%q, %u)
-          -> (%go2, %r, %q)
-      -> (%go, %w, %inner)
-  %end : Float(2) = onnx::Add(%last, %t)
-  return (%end, %rows)
-"""
-
-
-@pytest.mark.parametrize("iterations", [0, 1, 3])
-def test_nested_loops_with_captures(iterations):
-    x = f32(1, -2)
-    t, v, rows = -x, x, []
-    for i in range(iterations):
-        u = v + t
-        p, inner = u, []
-        for j in range(2):
-            q = p + v if j == i else p * t
-            inner.append(q)
-            p = q + u
-        v = p
-        rows.append(inner)
-    end, got = run(NESTED, i64(iterations), x)
-    np.testing.assert_allclose(end, v + t)
-    assert got.shape == ((iterations, 2, 2) if iterations else (0, 0, 2))
-    np.testing.assert_allclose(got, np.array(rows).reshape(got.shape))
 
 
 def test_prim_loop_has_python_counters():

@@ -134,42 +134,6 @@ def test_limits_change_nothing() -> None:
             np.testing.assert_allclose(model.run(given_, **more)["y"], by_hand(**given_), rtol=1e-5, atol=1e-6)
 
 
-KINDS = ["Relu", "Neg", "Exp", "Sigmoid", "Add", "Sub", "Mul", "Max", "Min"]
-
-
-@given(st.data())
-def test_chains_with_branches(data: st.DataObject) -> None:
-    """Values are read again later, of other shapes, and returned: what is still needed is what it was."""
-    draw = data.draw
-    shapes = {"x": (2, 3), "c": (2, 3), "r": (3,)}
-    lines: list[str] = []
-    for i in range(draw(st.integers(2, 9))):
-        kind = draw(st.sampled_from(KINDS))
-        last = [*shapes][-draw(st.integers(1, 2))]
-        operands = [last] if kind in KINDS[:4] else [last, draw(st.sampled_from([*shapes]))]
-        draw(st.randoms(use_true_random=False)).shuffle(operands)
-        name = f"v{i}"
-        shapes[name] = max((shapes[o] for o in operands), key=len)
-        lines.append(f"%{name} : Tensor = onnx::{kind}({', '.join(f'%{o}' for o in operands)})")
-    outputs = sorted({draw(st.sampled_from([*shapes][3:])) for _ in range(2)} | {[*shapes][-1]})
-    text = f"graph(%x : Float(2, 3), %c : Float(2, 3), %r : Float(3)):\n{chr(10).join(lines)}\n"
-    graph = parse_graph(f"{text}return ({', '.join(f'%{o}' for o in outputs)})\n")
-    model = CompiledModel(graph)
-    before: list[tuple[dict[str, Array], dict[str, Array]]] = []
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        inputs = {name: rng.integers(-3, 4, shapes[name]).astype(np.float32) for name in "xcr"}
-        alone = CompiledModel(graph).run({name: x.copy() for name, x in inputs.items()})  # a first run
-        given_ = {name: x.copy() for name, x in inputs.items()}
-        found = model.run(given_)
-        before.append((found, alone))
-        for name, x in inputs.items():
-            np.testing.assert_array_equal(given_[name], x)
-    for found, alone in before:
-        for name in outputs:
-            np.testing.assert_array_equal(found[name], alone[name])
-
-
 class _Writer:
     """Writes a graph of pointwise operators, views, products and branches."""
 

@@ -1,14 +1,11 @@
 """Scan of versions 8, 9 and 11 against the specification."""
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
-from tests.kernels.helpers import run_ort_model
 from tests.runtime.helpers import f32, i64, run
 
 RNG = np.random.default_rng(0)
@@ -114,31 +111,6 @@ def test_version_8_scans_each_sequence_of_a_batch(direction, lengths):
         np.testing.assert_allclose(last[b], rows[-1], rtol=1e-6)
         np.testing.assert_allclose(sums[b, :n], rows[1:], rtol=1e-6)
         assert not sums[b, n:].any()
-
-
-def test_version_8_agrees_with_onnxruntime():
-    s, x = RNG.random((2, 2), np.float32), RNG.random((2, 3, 2), np.float32)
-    lengths = i64([3, 2])
-    info = helper.make_tensor_value_info
-    body = helper.make_graph(
-        [helper.make_node("Add", ["a", "r"], ["b"]), helper.make_node("Identity", ["b"], ["c"])],
-        "body",
-        [info("a", TensorProto.FLOAT, [2]), info("r", TensorProto.FLOAT, [2])],
-        [info("b", TensorProto.FLOAT, [2]), info("c", TensorProto.FLOAT, [2])],
-    )
-    node = helper.make_node("Scan", ["lens", "s", "x"], ["y", "z"], body=body, num_scan_inputs=1, directions=[1])
-    graph = helper.make_graph(
-        [node],
-        "g",
-        [
-            info("lens", TensorProto.INT64, [2]),
-            info("s", TensorProto.FLOAT, [2, 2]),
-            info("x", TensorProto.FLOAT, [2, 3, 2]),
-        ],
-        [onnx.ValueInfoProto(name="y"), onnx.ValueInfoProto(name="z")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=3)
-    assert_all_close(run(SCAN_8.replace("DIRECTION", "1"), lengths, s, x), run_ort_model(model, [lengths, s, x]))
 
 
 @pytest.mark.parametrize("lengths", [[3], [3, 4], [-1, 2], 3, [[3, 3]]])

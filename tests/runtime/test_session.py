@@ -166,13 +166,10 @@ def test_a_capacity_changes_nothing_about_states_that_do_not_grow():
     assert session.caches["h"].tolist() == [3, 6] and session.caches["h"].nbytes == 8
 
 
-@pytest.mark.parametrize("capacity", [0, -1, 1.5, "many", True])
-def test_a_capacity_is_a_positive_integer(capacity):
-    with pytest.raises(Error, match="capacity must be"):
-        irc.Session(compiled(), capacity=capacity)
-
-
-def test_a_capacity_may_be_an_integer_of_numpy():
+def test_a_capacity_is_a_positive_integer():
+    for capacity in (0, -1, 1.5, "many", True):
+        with pytest.raises(Error, match="capacity must be"):
+            irc.Session(compiled(), capacity=capacity)
     session = irc.Session(compiled(), capacity=np.int64(3))  # type: ignore[arg-type]
     assert session.capacity == 3 and type(session.capacity) is int and type(session.fork().capacity) is int
 
@@ -211,15 +208,6 @@ def test_a_window_is_copied_once_in_its_length(capacity):
         copied += session.counters.copied_bytes
     assert copied <= rows(100 + 3).nbytes
     assert session.caches["past_0"].base.nbytes <= rows(max(capacity or 0, 6)).nbytes
-
-
-def test_copies_of_many_steps_are_at_most_twice_what_they_append():
-    session = irc.Session(compiled())
-    copied = 0
-    for _ in range(300):
-        session.run({"x": rows(1)})
-        copied += session.counters.copied_bytes
-    assert copied <= 2 * sum(cache.nbytes for cache in session.caches.values())
 
 
 @pytest.mark.parametrize(
@@ -423,17 +411,41 @@ def test_wrong_pairs(pairs, says):
     assert caught.value.code == "IRC417"
 
 
-def test_no_pairs_by_convention():
-    with pytest.raises(Error, match="give pairs from input to output; inputs are 'x', 'h', outputs 'y'"):
-        irc.Session(compiled(STATE))
-
-
 NUMBERED = """
 graph(%x : Float(2), %past_0 : Float(2), %past_n : Long()):
   %present_0 : Float(2) = onnx::Add(%x, %past_0)
   %present_n : Float() = onnx::Cast[to=1](%past_n)
   return (%present_0, %present_n)
 """
+
+REFUSED = {
+    "no pairs by convention": (
+        lambda: irc.Session(compiled(STATE)),
+        "give pairs from input to output; inputs are 'x', 'h', outputs 'y'",
+    ),
+    "other element types": (
+        lambda: irc.Session(
+            compiled(STATE.replace("%h : Float", "%h : Long").replace("(%x, %h)", "(%x, %x)")), {"h": "y"}
+        ),
+        "can never be",
+    ),
+    "by convention, but none can be handed on": (
+        lambda: irc.Session(compiled(NUMBERED.replace("(%present_0, %present_n)", "(%present_n, %x)"))),
+        r"^IRC417: .*like an input.*give pairs.*'present_n', Float\(\), can never be",
+    ),
+    "no tensor": (
+        lambda: irc.Session(compiled("graph(%x : Float(2)[], %y : Float(2)):\n  return (%x)"), {"x": "x"}),
+        "only tensors can be caches",
+    ),
+    "no dict of inputs": (lambda: irc.Session(compiled()).run([rows(1)]), "inputs must be given as a dict"),
+    "no compiled model": (lambda: irc.Session(parse_graph(CACHE)), r"irc.compile or irc.load"),
+}
+
+
+@pytest.mark.parametrize(("make", "says"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(make, says):
+    with pytest.raises(Error, match=says):
+        make()
 
 
 def test_pairs_by_convention_that_cannot_be_handed_on_are_left_to_the_caller():
@@ -443,19 +455,6 @@ def test_pairs_by_convention_that_cannot_be_handed_on_are_left_to_the_caller():
     assert [session.run(feeds)["present_0"].tolist() for _ in range(2)] == [[1, 2], [2, 4]]
     with pytest.raises(Error, match="no value for input 'past_n'"):
         session.run({"x": f32(1, 2)})
-
-
-def test_pairs_by_convention_none_of_which_can_be_handed_on():
-    text = NUMBERED.replace("(%present_0, %present_n)", "(%present_n, %x)")
-    with pytest.raises(Error, match=r"^IRC417: .*like an input.*give pairs.*'present_n', Float\(\), can never be"):
-        irc.Session(compiled(text))
-
-
-def test_other_element_types():
-    with pytest.raises(Error, match="can never be"):
-        irc.Session(
-            compiled(STATE.replace("%h : Float(2)", "%h : Long(2)").replace("(%x, %h)", "(%x, %x)")), {"h": "y"}
-        )
 
 
 def test_an_output_that_is_not_what_the_model_states():
@@ -502,22 +501,6 @@ def test_caches_that_only_grow_are_shown_at_once():
 
     session.run({"x": Lazy()})
     assert found == [{}]
-
-
-def test_what_is_no_dict_of_inputs():
-    with pytest.raises(Error, match="inputs must be given as a dict"):
-        irc.Session(compiled()).run([rows(1)])
-
-
-def test_what_is_no_compiled_model():
-    with pytest.raises(Error, match=r"irc.compile or irc.load"):
-        irc.Session(parse_graph(CACHE))
-
-
-def test_no_tensor():
-    text = "graph(%x : Float(2)[], %y : Float(2)):\n  return (%x)"
-    with pytest.raises(Error, match="only tensors can be caches"):
-        irc.Session(compiled(text), {"x": "x"})
 
 
 def test_a_first_cache_of_no_known_shape():
