@@ -20,7 +20,7 @@ from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import BY, HALF, narrowed, widened
 from irc.runtime.kernels.primitives import IMPLEMENTATIONS, UNCHECKED, UNLESS_HALF, Implementation, conversion_to
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, is_half, scratch, shapes_differ
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, is_half, placed, scratch, shapes_differ
 
 BLOCK_BYTES = 1 << 20
 """Of an operand that a program treats at once, so that what lies between its steps stays in cache. Measured on one
@@ -225,10 +225,7 @@ def _broadcast(program: Program, operands: Sequence[Any], out: Array | None) -> 
         program.broadcast(*operands, found)
     except ValueError as error:
         raise shapes_differ(error, *given) from None
-    if out is None or is_placed:
-        return found
-    np.copyto(out, found)
-    return out
+    return found if is_placed else placed(found, out)
 
 
 def _by_name(step: Step) -> bool:
@@ -427,10 +424,7 @@ def _converting(
 
 def _finished(x: Array, final: AnyDType, out: Array | None) -> Array:
     if x.dtype == final:
-        if out is None:
-            return x
-        np.copyto(out, x)
-        return out
+        return placed(x, out)
     return narrowed(x, final, np.empty(x.shape, final) if out is None else out)
 
 

@@ -31,6 +31,7 @@ from irc.runtime.kernels.support import (
     counting,
     is_constant,
     is_half,
+    placed,
     scratch,
 )
 from irc.runtime.values import is_array
@@ -356,11 +357,7 @@ def add_reduce(
     rows = None if x.size < MANY_ROWS or dtype != x.dtype or x.dtype.char not in "fd" else _rows(x, axes)
     if rows is None or (len(rows) < MANY_ROWS and x.size < MANY_ELEMENTS):
         return np.add.reduce(x, axes, dtype=dtype, keepdims=keepdims, out=out)
-    sums = _placed(row_sums(rows), x, axes, keepdims)
-    if out is None:
-        return sums
-    np.copyto(out, sums)
-    return out
+    return placed(_placed(row_sums(rows), x, axes, keepdims), out)
 
 
 def row_sums(rows: Array, product: Callable[[Array, Array], Any] = np.dot) -> Any:

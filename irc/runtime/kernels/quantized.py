@@ -23,7 +23,7 @@ from irc.runtime.kernels.convolution import convolve
 from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import at_least, at_most, constant
 from irc.runtime.kernels.registry import PREPARES, F, Kernel, computes
-from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, filled, numpy_dtype, shapes_of
+from irc.runtime.kernels.support import AnyDType, Array, axis_in, check_size, filled, numpy_dtype, placed, shapes_of
 from irc.runtime.kernels.windows import resolver
 
 
@@ -284,11 +284,7 @@ def matmul_integer(
     b_zero: Array | None = None,
     out: Array | None = None,
 ) -> Array:
-    made = _int32(matmul_sums(a, b, a_zero, b_zero))
-    if out is None:
-        return made
-    np.copyto(out, made)
-    return out
+    return placed(_int32(matmul_sums(a, b, a_zero, b_zero)), out)
 
 
 @computes("onnx::QLinearMatMul", since=10)

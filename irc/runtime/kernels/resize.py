@@ -22,7 +22,7 @@ from irc.errors import Error
 from irc.ir import Node
 from irc.ir.limits import MAX_RANK
 from irc.runtime.kernels.registry import always, attribute, computes, one_of
-from irc.runtime.kernels.support import Array, axes_in, check_size, filled, is_half, scratch, vector
+from irc.runtime.kernels.support import Array, axes_in, check_size, filled, is_half, placed, scratch, vector
 
 F = np.float32
 ZERO, ONE = F(0), F(1)
@@ -249,10 +249,7 @@ def gather_along(x: Array, indices: dict[int, Array], out: Array | None = None) 
             target[..., i] = source
         return result
     if not indices:
-        if out is None:
-            return x.copy()
-        np.copyto(out, x)
-        return out
+        return x.copy() if out is None else placed(x, out)
     *others, last = sorted(indices, key=lambda i: len(indices[i]) / x.shape[i])
     for i in others:
         x = np.take(x, indices[i], axis=i)

@@ -204,6 +204,14 @@ def copied_to(out: Array, x: Array) -> Array:
     return out
 
 
+def placed(x: Array, out: Array | None) -> Array:
+    """``x``, or ``out`` with the elements of ``x`` if it is given."""
+    if out is None:
+        return x
+    np.copyto(out, x)
+    return out
+
+
 def reshaped(x: Array, shape: Sequence[int]) -> Array:
     """``x.reshape(shape)``; if elements have to be copied for that, maybe by machine code."""
     if CURRENT.scope.loops is NONE or x.flags.c_contiguous or x.size < WORTH_COPYING:
@@ -244,11 +252,7 @@ def chosen(condition: Array, x: Array, y: Array, out: Array | None = None) -> Ar
     """
     bits = _BITS.get(x.dtype.itemsize)
     if bits is None or condition.dtype != np.bool_ or condition.size < _BY_BITS or x.dtype.hasobject:
-        selected = np.where(condition, x, y)
-        if out is None:
-            return selected
-        np.copyto(out, selected)
-        return out
+        return placed(np.where(condition, x, y), out)
     mask = condition.view(np.int8).astype(bits)
     np.negative(mask, out=mask)
     first, second = x.view(bits), y.view(bits)

@@ -44,7 +44,7 @@ from irc.runtime.kernels.aten.pointwise import (
 from irc.runtime.kernels.aten.registering import aten, by_node, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, common_shape, is_half
+from irc.runtime.kernels.support import Array, broadcast_shape, check_size, chosen, common_shape, is_half, placed
 from irc.runtime.values import is_array, is_sequence
 
 # -- setups ---------------------------------------------------------------------
@@ -445,9 +445,7 @@ def isclose(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_na
     if not (rtol >= 0 and atol >= 0):
         raise Error("IRC424", f"tolerances are {rtol} and {atol}; they must not be negative")
     found = np.isclose(x, y, rtol, atol, equal_nan)
-    out = layout.empty(np.shape(found), BOOL, (x, y))
-    np.copyto(out, found)
-    return out
+    return placed(found, layout.empty(np.shape(found), BOOL, (x, y)))
 
 
 def allclose(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:

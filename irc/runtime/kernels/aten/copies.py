@@ -36,6 +36,7 @@ from irc.runtime.kernels.support import (
     counting,
     filled,
     fresh,
+    placed,
     shapes_of,
 )
 from irc.runtime.values import is_array
@@ -48,9 +49,7 @@ def contiguous(x: Array, memory_format: int = layout.CONTIGUOUS) -> Array:
 
 
 def clone(x: Array, memory_format: int | None = None) -> Array:
-    out = layout.empty_like(x, x.dtype, memory_format)
-    np.copyto(out, x)
-    return out
+    return placed(x, layout.empty_like(x, x.dtype, memory_format))
 
 
 def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:
@@ -238,10 +237,8 @@ def repeat_interleave(x: Array, *arguments: Any) -> Array:
 
 
 def flip(x: Array, dims: Any) -> Array:
-    out = layout.empty(x.shape, x.dtype, (x,))
     axes = axes_in(sizes_of(dims), max(x.ndim, 1))
-    np.copyto(out, np.flip(x, axes) if x.ndim else x)
-    return out
+    return placed(np.flip(x, axes) if x.ndim else x, layout.empty(x.shape, x.dtype, (x,)))
 
 
 def _turned(x: Array, dim: int) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.objects import address
-from irc.runtime.kernels.support import AnyDType, Array, check_size
+from irc.runtime.kernels.support import AnyDType, Array, check_size, placed
 from irc.runtime.values import is_array
 
 CONTIGUOUS, PRESERVE, CHANNELS_LAST, CHANNELS_LAST_3D = range(4)
@@ -107,8 +107,7 @@ def like(x: Array, source: Array) -> Array:
     out = empty(x.shape, x.dtype, (source,))
     if out.strides == x.strides:
         return x
-    np.copyto(out, x)
-    return out
+    return placed(x, out)
 
 
 # -- memory formats ------------------------------------------------------------
@@ -154,9 +153,7 @@ def in_format(x: Array, memory_format: int) -> Array:
     """
     if is_contiguous(x, memory_format):
         return x
-    out = empty_in_format(x.shape, x.dtype, memory_format)
-    np.copyto(out, x)
-    return out
+    return placed(x, empty_in_format(x.shape, x.dtype, memory_format))
 
 
 def empty_in_format(shape: Sequence[int], dtype: AnyDType, memory_format: int) -> Array:
