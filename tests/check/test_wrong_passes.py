@@ -15,6 +15,7 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Tensor, Value
 from irc.passes.base import PassContext
 from irc.tools.check import check_model
+from tests.tables import rows
 
 Edit = Callable[[Builder, Node], Value]
 
@@ -40,21 +41,32 @@ class Wrong:
         return True
 
 
-def other(kind: str, **changed: Any) -> Edit:
+def other(kind: str, version: int | None = None, **changed: Any) -> Edit:
     """Another operator on the same operands, or other attributes."""
 
     def edit(b: Builder, node: Node) -> Value:
-        return b.op(kind, *node.inputs, attributes={**node.attributes, **changed}, version=node.version)
+        attributes = {**node.attributes, **changed}
+        return b.op(f"onnx::{kind}", *node.inputs, attributes=attributes, version=version or node.version)
 
     return edit
 
 
-def dropped(b: Builder, node: Node) -> Value:
-    return b.op("onnx::Identity", node.inputs[0], version=16)
+def kept(at: int) -> Edit:
+    """The operator is dropped: an operand is handed on."""
+    return lambda b, node: b.op("onnx::Identity", node.inputs[at], version=16)
 
 
 def swapped(b: Builder, node: Node) -> Value:
     return b.op(node.kind, *reversed(node.inputs), attributes=dict(node.attributes), version=node.version)
+
+
+def leaky(b: Builder, node: Node) -> Value:
+    return b.op("onnx::LeakyRelu", node.inputs[0], attributes={"alpha": 0.01}, version=16)
+
+
+def clipped(b: Builder, node: Node) -> Value:
+    bounds = [b.constant(Tensor.of(np.float32(bound))) for bound in (-1, 1)]
+    return b.op("onnx::Clip", node.inputs[0], *bounds, version=13)
 
 
 def operand(at: int, array: Any) -> Edit:
@@ -76,120 +88,53 @@ def parsed(inputs: str, body: str, constants: str = "", opset: int = 18) -> onnx
     return proto
 
 
-X = "float[batch, time, 8] x"
-AXIS = "int64[1] axis = {1}, int64[1] first = {0}, int64[1] last = {2}"
-
-FAULTS: dict[str, tuple[onnx.ModelProto, str, Edit]] = {
-    "the largest instead of the mean over the sequence": (
-        parsed(X, "y = ReduceMean(x, axis)", AXIS),
-        "onnx::ReduceMean",
-        other("onnx::ReduceMax"),
-    ),
-    "the sum instead of the mean over the batch": (
-        parsed(X, "y = ReduceMean(x, first)", AXIS),
-        "onnx::ReduceMean",
-        lambda b, node: b.op("onnx::ReduceSum", *node.inputs, attributes=dict(node.attributes), version=13),
-    ),
-    "the mean over another axis": (
-        parsed(X, "y = ReduceMean<keepdims=1>(x, axis)", AXIS),
-        "onnx::ReduceMean",
-        operand(1, np.array([0])),
-    ),
-    "a transposition of a square is dropped": (
-        parsed("float[n, n] x", "y = Transpose(x)"),
-        "onnx::Transpose",
-        dropped,
-    ),
-    "a transposition of the first axes is dropped": (
-        parsed("float[n, m, 4] x", "t = Transpose<perm=[1, 0, 2]>(x) s = Shape(x) y = Reshape(t, s)"),
-        "onnx::Transpose",
-        dropped,
-    ),
-    "a bias along the wrong axis": (
-        parsed(
-            "float[n, n] x, float[n] b",
-            "u = Unsqueeze(b, axis) y = Add(x, u)",
-            AXIS,
-        ),
-        "onnx::Unsqueeze",
-        operand(1, np.array([0])),
-    ),
-    "the absolute value is dropped": (parsed(X, "a = Abs(x) y = Sqrt(a)"), "onnx::Abs", dropped),
-    "relu is dropped": (parsed(X, "y = Relu(x)"), "onnx::Relu", dropped),
-    "relu becomes leaky": (parsed(X, "y = Relu(x)"), "onnx::Relu", lambda b, node: leaky(b, node)),
-    "the upper bound of a clip": (
-        parsed(X, "y = Clip(x, low, high)", "float low = {0}, float high = {6}"),
-        "onnx::Clip",
-        operand(2, np.float32(7)),
-    ),
-    "the lower bound of a clip": (
-        parsed(X, "y = Clip(x, low, high)", "float low = {-3}, float high = {3}"),
-        "onnx::Clip",
-        operand(1, np.float32(-4)),
-    ),
-    "softmax along another axis": (
-        parsed(X, "y = Softmax<axis=1>(x)"),
-        "onnx::Softmax",
-        other("onnx::Softmax", axis=0),
-    ),
-    "softmax over one axis more": (parsed(X, "y = Softmax<axis=0>(x)"), "onnx::Softmax", dropped),
-    "the difference is turned around": (parsed(f"{X}, {X[:-1]}z", "y = Sub(x, z)"), "onnx::Sub", swapped),
-    "concatenated in another order": (parsed(f"{X}, {X[:-1]}z", "y = Concat<axis=1>(x, z)"), "onnx::Concat", swapped),
-    "the least becomes the largest": (parsed(f"{X}, {X[:-1]}z", "y = Min(x, z)"), "onnx::Min", other("onnx::Max")),
-    "rounding becomes cutting off": (
-        parsed(X, "y = Round(x)"),
-        "onnx::Round",
-        lambda b, node: b.op("onnx::Floor", *node.inputs, version=13),
-    ),
-    "a comparison includes what is equal": (
-        parsed(X, "c = Greater(x, zero) y = Where(c, x, one)", "float zero = {0}, float one = {1}"),
-        "onnx::Greater",
-        lambda b, node: b.op("onnx::GreaterOrEqual", *node.inputs, version=16),
-    ),
-    "a mask is dropped": (
-        parsed(f"{X}, bool[batch, time, 1] mask", "y = Where(mask, x, zero)", "float zero = {0}"),
-        "onnx::Where",
-        lambda b, node: b.op("onnx::Identity", node.inputs[1], version=16),
-    ),
-    "a slice begins one later": (
-        parsed(X, "y = Slice(x, first, last, axis)", AXIS),
-        "onnx::Slice",
-        operand(1, np.array([1])),
-    ),
-    "the sum runs over other rows": (
-        parsed("int64[n] i, float[10, 3] w", "y = Gather(w, i)"),
-        "onnx::Gather",
-        operand(1, np.array([0, 1])),
-    ),
-    "indices are not taken by the last axis": (
-        parsed("float[n, n] x, int64[n, n] i", "y = GatherElements<axis=0>(x, i)"),
-        "onnx::GatherElements",
-        other("onnx::GatherElements", axis=1),
-    ),
-    "a running sum along another axis": (
-        parsed(X, "y = CumSum(x, at)", "int64 at = {1}"),
-        "onnx::CumSum",
-        operand(1, np.int64(0)),
-    ),
-    "epsilon is too large": (
-        parsed(f"{X}, float[8] s", "y = LayerNormalization<epsilon=0.00001>(x, s)"),
-        "onnx::LayerNormalization",
-        other("onnx::LayerNormalization", epsilon=0.1),
-    ),
-    "the sign of large numbers": (
-        parsed(X, "y = Erf(x)"),
-        "onnx::Erf",
-        lambda b, node: b.op("onnx::Clip", node.inputs[0], *bounds(b), version=13),
-    ),
+GIVEN = {
+    "X": "float[batch, time, 8] x",
+    "X, Z": "float[batch, time, 8] x, float[batch, time, 8] z",
+    "AXIS": "int64[1] axis = {1}, int64[1] first = {0}, int64[1] last = {2}",
+    "-": "",
 }
-
-
-def leaky(b: Builder, node: Node) -> Value:
-    return b.op("onnx::LeakyRelu", node.inputs[0], attributes={"alpha": 0.01}, version=16)
-
-
-def bounds(b: Builder) -> list[Value]:
-    return [b.constant(Tensor.of(np.float32(bound))) for bound in (-1, 1)]
+WRONG = """
+# what is wrong | inputs | the model | constants | the operator that a pass changes, and to what
+the largest instead of the mean over the sequence | X | y = ReduceMean(x, axis) | AXIS
+    | ReduceMean | other("ReduceMax")
+the sum instead of the mean over the batch | X | y = ReduceMean(x, first) | AXIS | ReduceMean | other("ReduceSum", 13)
+the mean over another axis | X | y = ReduceMean<keepdims=1>(x, axis) | AXIS | ReduceMean | operand(1, [0])
+a transposition of a square is dropped | float[n, n] x | y = Transpose(x) | - | Transpose | kept(0)
+a transposition of the first axes is dropped | float[n, m, 4] x
+    | t = Transpose<perm=[1, 0, 2]>(x) s = Shape(x) y = Reshape(t, s) | - | Transpose | kept(0)
+a bias along the wrong axis | float[n, n] x, float[n] b | u = Unsqueeze(b, axis) y = Add(x, u) | AXIS
+    | Unsqueeze | operand(1, [0])
+the absolute value is dropped | X | a = Abs(x) y = Sqrt(a) | - | Abs | kept(0)
+relu is dropped | X | y = Relu(x) | - | Relu | kept(0)
+relu becomes leaky | X | y = Relu(x) | - | Relu | leaky
+the upper bound of a clip | X | y = Clip(x, low, high) | float low = {0}, float high = {6}
+    | Clip | operand(2, np.float32(7))
+the lower bound of a clip | X | y = Clip(x, low, high) | float low = {-3}, float high = {3}
+    | Clip | operand(1, np.float32(-4))
+softmax along another axis | X | y = Softmax<axis=1>(x) | - | Softmax | other("Softmax", axis=0)
+softmax over one axis more | X | y = Softmax<axis=0>(x) | - | Softmax | kept(0)
+the difference is turned around | X, Z | y = Sub(x, z) | - | Sub | swapped
+concatenated in another order | X, Z | y = Concat<axis=1>(x, z) | - | Concat | swapped
+the least becomes the largest | X, Z | y = Min(x, z) | - | Min | other("Max")
+rounding becomes cutting off | X | y = Round(x) | - | Round | other("Floor", 13)
+a comparison includes what is equal | X | c = Greater(x, zero) y = Where(c, x, one)
+    | float zero = {0}, float one = {1} | Greater | other("GreaterOrEqual", 16)
+a mask is dropped | float[batch, time, 8] x, bool[batch, time, 1] mask | y = Where(mask, x, zero) | float zero = {0}
+    | Where | kept(1)
+a slice begins one later | X | y = Slice(x, first, last, axis) | AXIS | Slice | operand(1, [1])
+the sum runs over other rows | int64[n] i, float[10, 3] w | y = Gather(w, i) | - | Gather | operand(1, [0, 1])
+indices are not taken by the last axis | float[n, n] x, int64[n, n] i | y = GatherElements<axis=0>(x, i) | -
+    | GatherElements | other("GatherElements", axis=1)
+a running sum along another axis | X | y = CumSum(x, at) | int64 at = {1} | CumSum | operand(1, np.int64(0))
+epsilon is too large | float[batch, time, 8] x, float[8] s | y = LayerNormalization<epsilon=0.00001>(x, s) | -
+    | LayerNormalization | other("LayerNormalization", epsilon=0.1)
+the sign of large numbers | X | y = Erf(x) | - | Erf | clipped
+"""
+FAULTS: dict[str, tuple[onnx.ModelProto, str, Edit]] = {
+    name: (parsed(GIVEN.get(inputs, inputs), body, GIVEN.get(constants, constants)), f"onnx::{kind}", eval(edit))
+    for name, inputs, body, constants, kind, edit in rows(WRONG)
+}
 
 
 @pytest.mark.parametrize("then", ["", "default"])
