@@ -22,10 +22,8 @@ from irc.runtime.report import Report
 from irc.support.remarks import (
     COPIED,
     MOST_REMARKS,
-    NOT_FOLDED,
     NOT_FUSED,
     NOT_IN_PLACE,
-    NOT_MERGED,
     PEAK,
     Remark,
     Remedy,
@@ -110,118 +108,90 @@ def apply(remedy: Remedy, case: Case) -> Case:
     return replace(case, text=str(graph))
 
 
-CASES = {
-    "in place: the caller keeps the operand": Case(
-        """graph(%x : Float(8)):
+EXPLAINED = """
+== in place: the caller keeps the operand | not in place | %a | x | donate | none
+graph(%x : Float(8)):
   %a : Float(8) = onnx::Relu(%x)
   %b : Float(8) = onnx::Cos(%a)
-  return (%b)""",
-        NOT_IN_PLACE, "%a", "x", "donate", "none",
-    ),
-    "in place: the operand is used later": Case(
-        """graph(%x : Float(8), %y : Float(1, 8)):
-  %a : Float(8) = onnx::MatMul(%x, %y)
-  %b : Float(8) = onnx::Relu(%a)
+  return (%b)
+== in place: the operand is used later | not in place | %b | c | move-before | none
+graph(%x : Float(8, 1), %y : Float(1, 8)):
+  %a : Float(8, 8) = onnx::MatMul(%x, %y)
+  %b : Float(8, 8) = onnx::Relu(%a)
   %c : Float() = onnx::ReduceSum[keepdims=0](%a)
-  return (%b, %c)""".replace("%x : Float(8)", "%x : Float(8, 1)").replace("Float(8) ", "Float(8, 8) "),
-        NOT_IN_PLACE, "%b", "c", "move-before", "none",
-    ),
-    "in place: sizes may differ": Case(
-        """graph(%x : Float(n, 4), %y : Float(m, 4)):
+  return (%b, %c)
+== in place: sizes may differ | not in place | %c | a | fix-sizes | in-place
+graph(%x : Float(n, 4), %y : Float(m, 4)):
   %a : Float(n, 4) = onnx::Softmax(%x)
   %b : Float(m, 4) = onnx::Softmax(%y)
   %c : Tensor = onnx::Add(%a, %b)
-  return (%c)""",
-        NOT_IN_PLACE, "%c", "a", "fix-sizes", "in-place",
-    ),
-    "in place: types are not known": Case(
-        """graph(%x : Tensor, %y : Tensor):
+  return (%c)
+== in place: types are not known | not in place | %b | a | declare | shape-inference,in-place | declared=Float(4)
+graph(%x : Tensor, %y : Tensor):
   %1 : int = prim::Constant[value=1]()
   %a : Tensor = aten::tanh(%x)
   %b : Tensor = aten::add(%a, %y, %1)
-  return (%b)""",
-        NOT_IN_PLACE, "%b", "a", "declare", "shape-inference,in-place", declared="Float(4)",
-    ),
-    "boundary: an input is returned": Case(
-        """graph(%x : Float(2, 3)):
+  return (%b)
+== boundary: an input is returned | copied | output %y | x | donate | default
+graph(%x : Float(2, 3)):
   %s : Long(2) = prim::Constant[value=tensor([3, 2])]()
   %y : Float(3, 2) = onnx::Reshape(%x, %s)
-  return (%y)""",
-        COPIED, "output %y", "x", "donate",
-    ),
-    "boundary: an input is written": Case(
-        """graph(%x : Float(2)):
+  return (%y)
+== boundary: an input is written | copied | input %x | y | donate | default
+graph(%x : Float(2)):
   %y : Float(2) = aten::relu_(%x)
   %z : Float(2) = aten::exp(%y)
-  return (%z)""",
-        COPIED, "input %x", "y", "donate",
-    ),
-    "boundary: two outputs share memory": Case(
-        """graph(%x : Float(2, 3)):
+  return (%z)
+== boundary: two outputs share memory | copied | output %z | y | leave-out | default
+graph(%x : Float(2, 3)):
   %s : Long(1) = prim::Constant[value=tensor([6])]()
   %y : Float(2, 3) = onnx::Exp(%x)
   %z : Float(6) = onnx::Reshape(%y, %s)
-  return (%y, %z)""",
-        COPIED, "output %z", "y", "leave-out",
-    ),
-    "cache: the caller keeps it": Case(
-        """graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
+  return (%y, %z)
+== cache: the caller keeps it | copied | %all | past | donate | default
+graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
   %all : Float(1, m, 4) = onnx::Concat[axis=1](%past, %new)
-  return (%all)""",
-        COPIED, "%all", "past", "donate",
-    ),
-    "cache: the pass is missing": Case(
-        """graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
+  return (%all)
+== cache: the pass is missing | copied | %all = onnx::Concat | past | add-pass | cse | donated=past
+graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
   %all : Float(1, m, 4) = onnx::Concat[axis=1](%past, %new)
-  return (%all)""",
-        COPIED, "%all = onnx::Concat", "past", "add-pass", "cse", frozenset({"past"}),
-    ),
-    "cache: it does not come back": Case(
-        """graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
+  return (%all)
+== cache: it does not come back | copied | %all = onnx::Concat | past | return-too | default | donated=past
+graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
   %all : Float(1, m, 4) = onnx::Concat[axis=1](%past, %new)
   %y : Float(1, 1, 4) = onnx::ReduceSum[keepdims=1](%all)
-  return (%y)""",
-        COPIED, "%all = onnx::Concat", "past", "return-too", donated=frozenset({"past"}),
-    ),
-    "cache: it is written in place": Case(
-        """graph(%past : Float(1, 2, 4), %new : Float(1, 1, 4)):
+  return (%y)
+== cache: it is written in place | copied | %all | w | - | default | donated=past
+graph(%past : Float(1, 2, 4), %new : Float(1, 1, 4)):
   %1 : int = prim::Constant[value=1]()
   %l : Tensor[] = prim::ListConstruct(%past, %new)
   %all : Float(1, 3, 4) = aten::cat(%l, %1)
   %w : Float(1, 3, 4) = aten::relu_(%all)
-  return (%all)""",
-        COPIED, "%all", "w", donated=frozenset({"past"}),
-    ),
-    "cache: types are not known": Case(
-        """graph(%past : Tensor, %new : Float(1, 1, 4)):
+  return (%all)
+== cache: types are not known | copied | %all | past | declare | default | donated=past | declared=Float(1, n, 4)
+graph(%past : Tensor, %new : Float(1, 1, 4)):
   %1 : int = prim::Constant[value=1]()
   %l : Tensor[] = prim::ListConstruct(%past, %new)
   %all : Tensor = aten::cat(%l, %1)
-  return (%all)""",
-        COPIED, "%all", "past", "declare", donated=frozenset({"past"}), declared="Float(1, n, 4)",
-    ),
-    "view: a transposed tensor is reshaped": Case(
-        """graph(%x : Float(n, 4, 5)):
+  return (%all)
+== view: a transposed tensor is reshaped | copied | %y | t | fix-sizes | none
+graph(%x : Float(n, 4, 5)):
   %s : Long(1) = prim::Constant[value=tensor([-1])]()
   %e : Float(n, 4, 5) = onnx::Softmax(%x)
   %t : Float(4, n, 5) = onnx::Transpose[perm=[1, 0, 2]](%e)
   %y : Float(m) = onnx::Reshape(%t, %s)
-  return (%y)""",
-        COPIED, "%y", "t", "fix-sizes", "none",
-    ),
-    "cse: what they read is written in between": Case(
-        """graph(%x : Float(2)):
+  return (%y)
+== cse: what they read is written in between | not merged | %c | w | add-pass | cse
+graph(%x : Float(2)):
   %a : Float(2) = aten::exp(%x)
   %b : Float(2) = aten::sin(%a)
   %w : Float(2) = aten::neg_(%b)
   %1 : int = prim::Constant[value=1]()
   %c : Float(2) = aten::sin(%a)
   %d : Float(2) = aten::add(%w, %c, %1)
-  return (%d)""",
-        NOT_MERGED, "%c", "w", "add-pass", "cse",
-    ),
-    "cse: a view of what they read is written in between": Case(
-        """graph(%x : Float(2, 2)):
+  return (%d)
+== cse: a view of what they read is written in between | not merged | %c | w | add-pass | cse
+graph(%x : Float(2, 2)):
   %1 : int = prim::Constant[value=1]()
   %a : Float(2, 2) = aten::exp(%x)
   %v : Float(2, 2) = aten::t(%a)
@@ -229,98 +199,95 @@ CASES = {
   %w : Float(2, 2) = aten::neg_(%v)
   %c : Float(2, 2) = aten::sin(%a)
   %d : Float(2, 2) = aten::add(%b, %c, %1)
-  return (%d)""",
-        NOT_MERGED, "%c", "w", "add-pass", "cse",
-    ),
-    "fold: the result is too large": Case(
-        """graph(%x : Float(64)):
+  return (%d)
+== fold: the result is too large | not folded | %t | - | set-option | constant-fold{max-bytes=100}
+graph(%x : Float(64)):
   %a : Float(4) = prim::Constant[value=tensor([1., 2., 3., 4.])]()
   %r : Long(1) = prim::Constant[value=tensor([16])]()
   %t : Float(64) = onnx::Tile(%a, %r)
   %y : Float(64) = onnx::Add(%x, %t)
-  return (%y)""",
-        NOT_FOLDED, "%t", "", "set-option", "constant-fold{max-bytes=100}",
-    ),
-    "fold: the model would grow": Case(
-        """graph(%x : Float(64)):
+  return (%y)
+== fold: the model would grow | not folded | %t | - | set-option | constant-fold{max-growth=0}
+graph(%x : Float(64)):
   %a : Float(4) = prim::Constant[value=tensor([1., 2., 3., 4.])]()
   %r : Long(1) = prim::Constant[value=tensor([16])]()
   %t : Float(64) = onnx::Tile(%a, %r)
   %y : Float(64) = onnx::Add(%x, %t)
-  return (%y)""",
-        NOT_FOLDED, "%t", "", "set-option", "constant-fold{max-growth=0}",
-    ),
-    "fold: the result is written": Case(
-        """graph(%x : Float(3)):
+  return (%y)
+== fold: the result is written | not folded | %r | w | add-pass | constant-fold
+graph(%x : Float(3)):
   %n : int = prim::Constant[value=3]()
   %1 : int = prim::Constant[value=1]()
   %none : NoneType = prim::Constant()
   %r : Tensor = aten::arange(%n, %none, %none, %none, %none)
   %w : Tensor = aten::neg_(%r)
   %y : Tensor = aten::add(%x, %w, %1)
-  return (%y)""",
-        NOT_FOLDED, "%r", "w", "add-pass", "constant-fold",
-    ),
-    "fuse: memory is written in between": Case(
-        """graph(%x : Float(4)):
+  return (%y)
+== fuse: memory is written in between | not fused | %a | w | add-pass | fuse
+graph(%x : Float(4)):
   %1 : int = prim::Constant[value=1]()
   %a : Float(4) = aten::mul(%x, %x)
   %b : Float(4) = aten::relu(%a)
   %w : Float(4) = aten::neg_(%a)
   %c : Float(4) = aten::exp(%b)
   %d : Float(4) = aten::add(%c, %a, %1)
-  return (%d)""",
-        NOT_FUSED, "%a", "w", "add-pass", "fuse",
-    ),
-    "fuse: an operator in between needs the result": Case(
-        """graph(%x : Float(4, 4)):
+  return (%d)
+== fuse: an operator in between needs the result | not fused | %a | m | split-use | fuse
+graph(%x : Float(4, 4)):
   %a : Float(4, 4) = onnx::Relu(%x)
   %m : Float(4, 4) = onnx::Transpose[perm=[1, 0]](%a)
   %y : Float(4, 4) = onnx::Add(%a, %m)
-  return (%y)""",
-        NOT_FUSED, "%a", "m", "split-use", "fuse",
-    ),
-    "fuse: the group would be too large": Case(
-        """graph(%x : Float(4)):
+  return (%y)
+== fuse: the group would be too large | not fused | %a | - | set-option | fuse{max-size=2}
+graph(%x : Float(4)):
   %a : Float(4) = onnx::Relu(%x)
   %b : Float(4) = onnx::Neg(%a)
   %c : Float(4) = onnx::Exp(%b)
-  return (%c)""",
-        NOT_FUSED, "%a", "", "set-option", "fuse{max-size=2}",
-    ),
-    "fuse: rows may be others": Case(
-        """graph(%x : Float(n, 4), %y : Float(m, 4)):
+  return (%c)
+== fuse: rows may be others | not fused | %a | c | fix-sizes | shape-inference,fuse
+graph(%x : Float(n, 4), %y : Float(m, 4)):
   %a : Float(n, 4) = onnx::Softmax[axis=-1](%x)
   %b : Float(m, 4) = onnx::Softmax[axis=-1](%y)
   %c : Tensor = onnx::Add(%a, %b)
-  return (%c)""",
-        NOT_FUSED, "%a", "c", "fix-sizes", "shape-inference,fuse",
-    ),
-    "fuse: a group has one product": Case(
-        """graph(%x : Float(4, 4)):
+  return (%c)
+== fuse: a group has one product | not fused | %b | c | - | fuse
+graph(%x : Float(4, 4)):
   %a : Float(4, 4) = onnx::MatMul(%x, %x)
   %b : Float(4, 4) = onnx::Relu(%a)
   %c : Float(4, 4) = onnx::MatMul(%b, %x)
-  return (%c)""".replace("return (%c)", "%d : Float(4, 4) = onnx::Relu(%c)\n  return (%d)"),
-        NOT_FUSED, "%b", "c", "", "fuse",
-    ),
-    "peak: an operator could run earlier": Case(
-        """graph(%x : Float(64, 64)):
+  %d : Float(4, 4) = onnx::Relu(%c)
+  return (%d)
+== peak: an operator could run earlier | peak memory | - | a | move-before | none
+graph(%x : Float(64, 64)):
   %a : Float(64, 64) = onnx::Softmax(%x)
   %b : Float(64, 64) = onnx::MatMul(%x, %x)
   %c : Float(64, 64) = onnx::MatMul(%b, %x)
   %s : Float() = onnx::ReduceSum[keepdims=0](%a)
   %y : Float(64, 64) = onnx::Add(%c, %s)
-  return (%y)""",
-        PEAK, "", "a", "move-before", "none",
-    ),
-    "peak: sizes are not known": Case(
-        """graph(%x : Float(n, 64)):
+  return (%y)
+== peak: sizes are not known | peak memory | - | x | fix-sizes | none
+graph(%x : Float(n, 64)):
   %a : Float(n, 64) = onnx::Softmax(%x)
-  return (%a)""",
-        PEAK, "", "x", "fix-sizes", "none",
-    ),
-}  # fmt: skip
+  return (%a)
+"""
+"""Name | what the remark is about | where | blocker | action | pipeline | more; then the graph."""
+
+
+def read(text: str) -> dict[str, Case]:
+    found: dict[str, Case] = {}
+    for section in text.split("\n== ")[1:]:
+        head, body = section.split("\n", 1)
+        name, what, where, blocker, action, pipeline, *more = (
+            "" if cell == "-" else cell for cell in head.split(" | ")
+        )
+        options = dict(option.split("=") for option in more)
+        donated = frozenset(options.get("donated", "").split())
+        declared = options.get("declared", "")
+        found[name] = Case(body, what, where, blocker, action, pipeline, donated, declared=declared)
+    return found
+
+
+CASES = read(EXPLAINED)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
