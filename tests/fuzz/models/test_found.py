@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -53,6 +54,18 @@ def run_known(
     return compiled.run({name: x for name, x in given.items() if name not in constants})
 
 
+def parsed(
+    body: str, inputs: str = "float[2,3] x", constants: str = "", functions: str = "", opset: int = 20
+) -> onnx.ModelProto:
+    """A model that makes ``y``, of a type that it does not declare."""
+    head = f'<ir_version: 9, opset_import: ["": {opset}, "local": 1]> g ({inputs}) => (y) <{constants}>'
+    return onnx.parser.parse_model(f"{head} {{ {body} }} {functions}")
+
+
+def function(name: str, body: str, opset: int = 20) -> str:
+    return f'<domain: "local", opset_import: ["": {opset}]> {name} {{ {body} }}'
+
+
 def refused(code: str, words: str, action: Any, *arguments: Any, **options: Any) -> None:
     with pytest.raises(irc.Error) as caught:
         action(*arguments, **options)
@@ -96,22 +109,10 @@ def test_operands_of_types_that_the_operator_does_not_allow(op: str, inputs: lis
 
 def test_sequences_where_tensors_are_meant() -> None:
     """The importer knows no type of what a function gives, so that this comes to the kernels."""
-    for op, passes in (("MatMul", "none"), ("Concat", "none"), ("Concat", "default")):
-        body = [
-            helper.make_node("SequenceConstruct", ["a", "a"], ["s"]),
-            helper.make_node(op, ["s", "s"], ["b"], **({"axis": 0} if op == "Concat" else {})),
-        ]
-        function = helper.make_function("local", "F", ["a"], ["b"], body, [helper.make_opsetid("", 20)])
-        graph = helper.make_graph(
-            [helper.make_node("F", ["x"], ["y"], domain="local")],
-            "g",
-            [helper.make_tensor_value_info("x", FLOAT, [2, 3])],
-            [onnx.ValueInfoProto(name="y")],
-        )
-        imports = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
-        model = helper.make_model(graph, opset_imports=imports, functions=[function], ir_version=9)
+    for op, passes in (("MatMul", "none"), ("Concat<axis = 0>", "none"), ("Concat<axis = 0>", "default")):
+        called = function("F (a) => (b)", f"s = SequenceConstruct(a, a) b = {op}(s, s)")
         with pytest.raises(irc.Error) as caught:
-            irc.compile(model, passes).run({"x": X})
+            irc.compile(parsed("y = local.F(x)", functions=called), passes).run({"x": X})
         assert caught.value.code not in ("IRC309", "IRC401"), caught.value
 
 
@@ -124,12 +125,9 @@ def test_no_more_dimensions_than_arrays_have() -> None:
 
 def test_more_dimensions_than_numpy_broadcasts() -> None:
     x = np.ones([1] * 38 + [2, 2], np.float32)
-    limits = irc.Limits(bytes=1 << 20)
     for op, expected in (("Add", 2), ("MatMul", 2)):
-        node = helper.make_node(op, ["x", "x"], ["y"])
-        info = [helper.make_tensor_value_info("x", FLOAT, x.shape), onnx.ValueInfoProto(name="y")]
-        compiled = irc.compile(helper.make_model(helper.make_graph([node], "g", info[:1], info[1:]), ir_version=9))
-        found = compiled.run({"x": x}, limits=limits)["y"]
+        compiled = irc.compile(parsed(f"y = {op}(x, x)", f"float[{','.join(map(str, x.shape))}] x"))
+        found = compiled.run({"x": x}, limits=irc.Limits(bytes=1 << 20))["y"]
         assert found.shape == x.shape
         assert (found == expected).all()
 
@@ -293,57 +291,31 @@ def test_rules_for_shapes_say_what_is_wrong(
 @pytest.mark.parametrize("op", ["Reshape", "Expand", "ConstantOfShape"])
 def test_shapes_that_claim_to_have_very_many_sizes(op: str) -> None:
     """The length of a shape is a rank, which no rule may take for the length of a list."""
-    inputs = ["s"] if op == "ConstantOfShape" else ["x", "s"]
-    graph = helper.make_graph(
-        [helper.make_node(op, inputs, ["y"])],
-        "g",
-        [helper.make_tensor_value_info("x", FLOAT, [2]), helper.make_tensor_value_info("s", INT, [2**40])],
-        [onnx.ValueInfoProto(name="y")],
-    )
-    refused("IRC310", "dimensions", irc.compile, helper.make_model(graph, ir_version=9))
+    inputs = "s" if op == "ConstantOfShape" else "x, s"
+    refused("IRC310", "dimensions", irc.compile, parsed(f"y = {op}({inputs})", f"float[2] x, int64[{2**40}] s"))
 
 
 def test_sizes_that_wrap_around() -> None:
     """What shapes are computed to is known before the run, but only as far as integers go."""
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"]),
-        helper.make_node("Mul", ["s", "large"], ["t"]),
-        helper.make_node("Mul", ["t", "large"], ["y"]),
-    ]
-    large = numpy_helper.from_array(np.array([2**62, 3]), "large")
-    info = [helper.make_tensor_value_info("x", FLOAT, [2, 3]), helper.make_tensor_value_info("y", INT, [2])]
-    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], [large]), ir_version=9)
+    model = parsed("s = Shape(x) t = Mul(s, large) y = Mul(t, large)", constants=f"int64[2] large = {{{2**62}, 3}}")
     expected = np.array([2, 3]) * np.array([2**62, 3]) * np.array([2**62, 3])
     for passes in ("none", "default"):
         assert irc.compile(model, passes).run({"x": X})["y"].tolist() == expected.tolist()
 
 
 def test_scales_of_sizes_beyond_what_floats_hold() -> None:
-    large = np.ones((1, 1), np.float32)
-    nodes = [helper.make_node("Expand", ["x", f"s{i}"], [f"e{i}"]) for i in range(1)]
-    nodes.append(helper.make_node("Resize", ["e0", "", "scales"], ["y"]))
-    weights = [
-        numpy_helper.from_array(np.array([2**62, 2**62]), "s0"),
-        numpy_helper.from_array(np.float32([3e38, 3e38]), "scales"),
-    ]
-    info = [helper.make_tensor_value_info("x", FLOAT, [1, 1]), onnx.ValueInfoProto(name="y")]
-    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:], weights), ir_version=9)
+    constants = f"int64[2] sizes = {{{2**62}, {2**62}}}, float[2] scales = {{3e38, 3e38}}"
+    model = parsed("e = Expand(x, sizes) y = Resize(e, , scales)", "float[1,1] x", constants)
     with pytest.raises(irc.Error, match=r"^IRC422: "):
-        irc.compile(model).run({"x": large})
+        irc.compile(model).run({"x": np.ones((1, 1), np.float32)})
 
 
 def test_long_chains_of_concats_compile_in_linear_time() -> None:
     """Every chain was once walked from each of its nodes."""
 
     def queries(count: int) -> int:
-        nodes = [helper.make_node("Concat", [f"x{i}", "w"], [f"x{i + 1}"], axis=0) for i in range(count)]
-        graph = helper.make_graph(
-            nodes,
-            "g",
-            [helper.make_tensor_value_info("x0", FLOAT, ["n", 3]), helper.make_tensor_value_info("w", FLOAT, ["m", 3])],
-            [helper.make_tensor_value_info(f"x{count}", FLOAT, None)],
-        )
-        source = helper.make_model(graph, ir_version=9)
+        chain = " ".join(f"x{i + 1} = Concat<axis = 0>(x{i}, w)" for i in range(count))
+        source = parsed(f"{chain} y = Identity(x{count})", "float[n,3] x0, float[m,3] w")
         with patch.object(AliasDb, "location_set", autospec=True, side_effect=AliasDb.location_set) as asked:
             irc.compile(source, "growable")
         return asked.call_count
@@ -410,9 +382,7 @@ def test_loops_without_iterations_of_which_nothing_can_be_known() -> None:
 @pytest.mark.parametrize("passes", ["default", "constant-fold", "shape-inference"])
 def test_sizes_beyond_what_integers_hold(op: str, passes: str) -> None:
     """Types may claim them; no input has them."""
-    nodes = [helper.make_node("Concat", ["x"] * 3, ["c"], axis=0), helper.make_node(op, ["c"], ["y"])]
-    info = [helper.make_tensor_value_info("x", FLOAT, [2**62, 2]), onnx.ValueInfoProto(name="y")]
-    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), ir_version=9)
+    model = parsed(f"c = Concat<axis = 0>(x, x, x) y = {op}(c)", f"float[{2**62},2] x")
     compiled = irc.compile(model, passes)
     refused("IRC413", "4611686018427387904", compiled.run, {"x": X[:, :2]})
     model.graph.output[0].name = "c"
@@ -420,18 +390,11 @@ def test_sizes_beyond_what_integers_hold(op: str, passes: str) -> None:
     assert not after.graph.output[0].type.tensor_type.shape.dim[0].HasField("dim_value")
 
 
-def test_a_sequence_in_a_sequence_is_refused_where_it_would_come_to_be():
-    inner = helper.make_node("SequenceConstruct", ["x"], ["inner"])
-    nodes = [
-        helper.make_node("SequenceConstruct", ["x", "inner"], ["outer"], name="outer"),
-        helper.make_node("ConcatFromSequence", ["outer"], ["y"], axis=0),
-    ]
-    x, y = (helper.make_tensor_value_info(name, FLOAT, None) for name in "xy")
-    imports = [helper.make_opsetid("", 12), helper.make_opsetid("local", 1)]
-    known = helper.make_model(helper.make_graph([inner, *nodes], "g", [x], [y]), opset_imports=imports, ir_version=8)
+def test_a_sequence_in_a_sequence_is_refused_where_it_would_come_to_be() -> None:
+    rest = "outer = SequenceConstruct(x, inner) y = ConcatFromSequence<axis = 0>(outer)"
+    known = parsed(f"inner = SequenceConstruct(x) {rest}", "float[n] x", opset=12)
     refused("IRC136", "of onnx::SequenceConstruct cannot be seq(tensor(float))", irc.compile, known)
     # the importer knows no type of what a function gives; the verifier does
-    function = helper.make_function("local", "F", ["x"], ["inner"], [inner], imports[:1])
-    graph = helper.make_graph([helper.make_node("F", ["x"], ["inner"], domain="local"), *nodes], "g", [x], [y])
-    hidden = helper.make_model(graph, opset_imports=imports, functions=[function], ir_version=8)
+    made = function("F (x) => (inner)", "inner = SequenceConstruct(x)", 12)
+    hidden = parsed(f"inner = local.F(x) {rest}", "float[n] x", functions=made, opset=12)
     refused("IRC214", "of onnx::SequenceConstruct cannot be Tensor[]", irc.compile, hidden)
