@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper
 
@@ -31,10 +32,6 @@ def typed(proto: onnx.ModelProto, input: int | None = None, output: int | None =
     return proto
 
 
-def resized(inputs: str, weights: dict[str, Any], shape: list[int], opset: int, **attributes: Any) -> onnx.ModelProto:
-    return model([node("Resize", inputs, "y", mode="nearest", **attributes)], {"x": shape}, ["y"], weights, opset=opset)
-
-
 def with_function(nodes: list[onnx.NodeProto], function_opset: int, shape: list[int]) -> onnx.ModelProto:
     """A model of operator set 17 that calls a function of another one."""
     function = helper.make_function("own", "F", ["x"], ["r"], nodes, [helper.make_opsetid("", function_opset)])
@@ -48,140 +45,68 @@ def with_function(nodes: list[onnx.NodeProto], function_opset: int, shape: list[
     return helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=9)
 
 
-FLOOR = {"nearest_mode": "floor"}
+def parsed(inputs: str, body: str, constants: str = "", opset: int = 17, function: str = "") -> onnx.ModelProto:
+    """A model that makes ``y``; ``own.F`` is a function of x, r its result, its operator set before ``:``."""
+    head = f'<ir_version: 8, opset_import: ["": {opset}, "own": 1]> g ({inputs}) => (y) <{constants}>'
+    called, _, nodes = function.partition(": ")
+    function = f'<domain: "own", opset_import: ["": {called}]> F (x) => (r) {{ {nodes} }}' if function else ""
+    return onnx.parser.parse_model(f"{head} {{ {body} }} {function}")
+
+
+NEAREST = 'mode = "nearest", nearest_mode = "floor", coordinate_transformation_mode = "asymmetric"'
+POWER = "b (int64 i, bool c, int64[2] v) => (bool d, int64[2] w) { d = Identity(c) w = Pow(v, e) }"
+ROW = "b (int64[2] v) => (int64[2] w) { w = Pow(v, e) }"
+BRANCHES = "then_branch = t () => (r) { s = Sigmoid(x) r = Log(s) }, else_branch = e () => (m) { m = Neg(x) }"
+TWO = np.array([5_003, -7], np.int64)
 OTHERS: dict[str, tuple[onnx.ModelProto, Array]] = {
     "scales that keep the size": (
-        resized(
-            "x none s",
-            {"none": np.zeros(0, np.float32), "s": np.array([1, 1, 1.2], np.float32)},
-            [1, 1, 4],
-            13,
-            coordinate_transformation_mode="asymmetric",
-            **FLOOR,
-        ),
+        parsed("float[1,1,4] x", f"y = Resize<{NEAREST}>(x, , s)", "float[3] s = {1, 1, 1.2}", 13),
         np.arange(4, dtype=np.float32).reshape(1, 1, 4),
     ),
     "sigmoid far out": (
-        typed(
-            model([node("Sigmoid", "x", "s"), node("Cast", "s", "y", to=TensorProto.BOOL)], {"x": [3]}, ["y"]),
-            output=TensorProto.BOOL,
-        ),
+        parsed("float[3] x", "s = Sigmoid(x) y = Cast<to = 9>(s)"),
         np.array([-70, -50, 3], np.float32),
     ),
-    "sigmoid far out alone": (
-        model([node("Sigmoid", "x", "y")], {"x": [3]}, ["y"]),
-        np.array([-70, -50, -30], np.float32),
-    ),
+    "sigmoid far out alone": (parsed("float[3] x", "y = Sigmoid(x)"), np.array([-70, -50, -30], np.float32)),
     "half precision that overflows": (
-        typed(
-            model(
-                [node("Add", "x x", "a"), node("Sub", "a x", "y")],
-                {"x": [2]},
-                ["y"],
-            ),
-            TensorProto.FLOAT16,
-            TensorProto.FLOAT16,
-        ),
+        parsed("float16[2] x", "a = Add(x, x) y = Sub(a, x)"),
         np.array([40000, 1], np.float16),
     ),
     "LogSoftmax of operator set 11": (
-        with_function([node("LogSoftmax", "x", "r", axis=1)], 11, [2, 3, 4]),
+        parsed("float[2,3,4] x", "y = own.F(x)", function="11: r = LogSoftmax<axis = 1>(x)"),
         np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 7,
     ),
     "Hardmax of operator set 12 behind another operator": (
-        with_function([node("Neg", "x", "n"), node("Hardmax", "n", "r", axis=1)], 12, [2, 3, 4]),
+        parsed("float[2,3,4] x", "y = own.F(x)", function="12: n = Neg(x) r = Hardmax<axis = 1>(n)"),
         np.cos(np.arange(24, dtype=np.float32)).reshape(2, 3, 4),
     ),
-    "integers to a power": (
-        typed(
-            model([node("Pow", "x e", "y")], {"x": [2]}, ["y"], {"e": np.array(5)}),
-            TensorProto.INT64,
-            TensorProto.INT64,
-        ),
-        np.array([5_003, -7], np.int64),
+    "integers to a power": (parsed("int64[2] x", "y = Pow(x, e)", "int64 e = {5}"), TWO),
+    "integers to a power in a loop": (
+        parsed("int64[2] x", f"y = Loop(m, , x) <body = {POWER}>", "int64 e = {5}, int64 m = {1}"),
+        TWO,
     ),
-}
-"""What ONNX Runtime computes otherwise, and inputs that show it."""
-
-POWER = helper.make_graph(
-    [node("Identity", "c", "d"), node("Pow", "v e", "w")],
-    "b",
-    [
-        helper.make_tensor_value_info("i", TensorProto.INT64, []),
-        helper.make_tensor_value_info("c", TensorProto.BOOL, []),
-        helper.make_tensor_value_info("v", TensorProto.INT64, [2]),
-    ],
-    [
-        helper.make_tensor_value_info("d", TensorProto.BOOL, []),
-        helper.make_tensor_value_info("w", TensorProto.INT64, [2]),
-    ],
-)
-ROW = helper.make_graph(
-    [node("Pow", "v e", "w")],
-    "b",
-    [helper.make_tensor_value_info("v", TensorProto.INT64, [2])],
-    [helper.make_tensor_value_info("w", TensorProto.INT64, [2])],
-)
-RUN = np.array([5_003, -7], np.int64)
-FAR = [node("Sigmoid", "x", "s"), node("Log", "s", "r")]
-OTHERS |= {
-    "the logarithm of a sigmoid in a function": (with_function(FAR, 17, [2]), np.array([-60, 1], np.float32)),
+    "integers to a power in a scan": (
+        parsed("int64[1,2] x", f"y = Scan<num_scan_inputs = 1, body = {ROW}>(x)", "int64 e = {5}"),
+        TWO.reshape(1, 2),
+    ),
+    "the logarithm of a sigmoid in a function": (
+        parsed("float[2] x", "y = own.F(x)", function="17: s = Sigmoid(x) r = Log(s)"),
+        np.array([-60, 1], np.float32),
+    ),
     "the logarithm of a sigmoid in a branch": (
-        model(
-            [
-                helper.make_node(
-                    "If",
-                    ["c"],
-                    ["y"],
-                    then_branch=helper.make_graph(FAR, "t", [], [onnx.ValueInfoProto(name="r")]),
-                    else_branch=helper.make_graph([node("Neg", "x", "m")], "e", [], [onnx.ValueInfoProto(name="m")]),
-                )
-            ],
-            {"x": [2]},
-            ["y"],
-            {"c": np.array(True)},
-        ),
+        parsed("float[2] x", f"y = If(c) <{BRANCHES}>", "bool c = {1}"),
         np.array([-60, 1], np.float32),
     ),
     "windows that hold no number": (
-        model([node("MaxPool", "x", "y", kernel_shape=[2])], {"x": [1, 1, 4]}, ["y"]),
+        parsed("float[1,1,4] x", "y = MaxPool<kernel_shape = [2]>(x)"),
         np.array([[[1, np.nan, 0, 3]]], np.float32),
     ),
     "negative indices of OneHot 9": (
-        typed(
-            model(
-                [node("OneHot", "x d v", "y")],
-                {"x": [3]},
-                ["y"],
-                {"d": np.array([3]), "v": np.array([0, 1], np.float32)},
-                opset=10,
-            ),
-            TensorProto.INT64,
-        ),
+        parsed("int64[3] x", "y = OneHot(x, d, v)", "int64[1] d = {3}, float[2] v = {0, 1}", 10),
         np.array([-1, 0, 2]),
     ),
 }
-OTHERS["integers to a power in a loop"] = (
-    typed(
-        model(
-            [helper.make_node("Loop", ["m", "", "x"], ["y"], body=POWER)],
-            {"x": [2]},
-            ["y"],
-            {"e": np.array(5), "m": np.array(1)},
-        ),
-        TensorProto.INT64,
-        TensorProto.INT64,
-    ),
-    RUN,
-)
-OTHERS["integers to a power in a scan"] = (
-    typed(
-        model([node("Scan", "x", "y", body=ROW, num_scan_inputs=1)], {"x": [1, 2]}, ["y"], {"e": np.array(5)}),
-        TensorProto.INT64,
-        TensorProto.INT64,
-    ),
-    RUN.reshape(1, 2),
-)
+"""What ONNX Runtime computes otherwise, and inputs that show it."""
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])
