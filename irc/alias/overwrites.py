@@ -11,6 +11,8 @@ Invariants:
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,11 +66,16 @@ class _Search:
         self._reads_elements = cache(partial(reads_elements, db))
         self._part = cache(partial(part_of, db))
         self._read_set = cache(db.read_set)
+        self._reach_set = cache(db.reach_set)
+        self._may_be_known = cache(db.may_be_known)
+        self._looks_at_no_elements = cache(self._gives_views)
+        targets = filter(None, map(self._target, db.writing_nodes()))
+        self._places_written = Counter(places for target in targets for places in self._coverage.around(target))
 
     def kill(self, node: Node) -> None:
         """Add the writes that nothing reads before ``node`` overwrites what it writes."""
         whole = self._target(node)
-        if whole is None or self._may_read(node, whole):
+        if whole is None or self._is_written_once(whole) or self._may_read(node, whole):
             return
         memory = self._db.location_set(whole)
         at, asked = node.prev, 0
@@ -85,24 +92,29 @@ class _Search:
                     return
             at = at.prev
 
+    def _is_written_once(self, value: Value) -> bool:
+        """Whether ``value`` is one place along a dimension, of which no other node that writes is known to write."""
+        found = next(self._coverage.around(value), None)
+        return found is not None and found[1].is_one and self._places_written[found] == 1
+
     def _may_read(self, node: Node, value: Value) -> bool:
         """Whether ``node``, of the block of a later write, may read elements that ``value`` shows."""
-        db, memory = self._db, self._db.location_set(value)
+        memory = self._db.location_set(value)
         if not intersects(self._read_set(node), memory):
-            return db.may_be_known(value) and not self._reads_elements(node)
+            return self._may_be_known(value) and not self._reads_elements(node)
         if self._looks_at_no_elements(node):
             return False
         if not self._reads_elements(node):
             return True
         part = self._part(value)
         for other in node.inputs[1:] if record(node.kind).overwrites else node.inputs:
-            if intersects(db.reach_set(other), memory):
+            if intersects(self._reach_set(other), memory):
                 read = None if part is None else self._part(other)
                 if part is None or read is None or part.apart(read, node.block) is None:
                     return True
         return False
 
-    def _looks_at_no_elements(self, node: Node) -> bool:
+    def _gives_views(self, node: Node) -> bool:
         """Whether ``node`` certainly does no more than give views of its operands, or tell of their shapes."""
         if node.blocks or not node.outputs or self._db.writes_anything(node):
             return False
@@ -149,6 +161,18 @@ class Coverage:
             at = shown
         return False
 
+    def around(self, part: Value) -> Iterator[tuple[Value, _Places]]:
+        """The places, each with the value that they are of, which show all that ``part`` shows; nearest first."""
+        at: Value | None = part
+        for _ in range(MOST_VIEWS):
+            node = self._first_name(at).node
+            places = None if node is None else self._places(node)
+            if node is not None and places is not None:
+                yield self._first_name(node.inputs[0]), places
+            at = self.shown(self._first_name(at))
+            if at is None:
+                return
+
     def _is_within(self, part: Value, whole: Value) -> bool:
         """Whether two views of one value are equal, or ``part`` shows no more places along one dimension."""
         a, b = part.node, whole.node
@@ -156,11 +180,9 @@ class Coverage:
             return False
         if self._first_name(a.inputs[0]) is not self._first_name(b.inputs[0]):
             return False
-        if part.index == whole.index and _are_equal(a, b):
-            return self.shown(part) is not None
         inner, outer = self._places(a), self._places(b)
         if inner is None or outer is None or inner.dim != outer.dim or outer.step != 1:
-            return False
+            return part.index == whole.index and _are_equal(a, b) and self.shown(part) is not None
         if outer.high is not None and (inner.high is None or not is_from_0(minus(outer.high, inner.high))):
             return False
         return is_from_0(minus(inner.low, outer.low))
@@ -202,6 +224,11 @@ class _Places(NamedTuple):
     low: Size
     high: Size
     step: int = 1
+
+    @property
+    def is_one(self) -> bool:
+        """Whether it is no more than one place."""
+        return plus(self.low, 1) == self.high
 
 
 def _places(node: Node) -> _Places | None:
