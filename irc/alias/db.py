@@ -528,41 +528,41 @@ class AliasDb:
     def add_node(self, node: Node) -> None:
         """``node`` is new in the graph; its inputs, outputs and blocks are complete."""
         self.check_own(node)
-        self._solution.add_node(node)
+        self._updating.add_node(node)
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""
         self._check_told(value)
-        self._solution.create_value(value)
+        self._updating.create_value(value)
 
     def copy_value(self, source: Value, target: Value) -> None:
         """``target`` is new and denotes what ``source`` does."""
         self._check_told(source, target)
-        self._solution.copy_value(source, target)
+        self._updating.copy_value(source, target)
 
     def rehome_value(self, value: Value) -> None:
         """``value`` is about to become the result of another node. It denotes what it did."""
         self._check_told(value)
-        self._solution.rehome_value(value)
+        self._updating.rehome_value(value)
 
     def unnest_nodes(self, node: Node, moved: Iterable[Node] | None = None) -> None:
         """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it.
 
         ``moved`` lists these nodes, if given: then there is nothing to do unless one of them writes.
         """
-        self._solution.unnest_nodes(node, moved)
+        self._updating.unnest_nodes(node, moved)
 
     def set_wildcard(self, value: Value) -> None:
         """Make ``value`` unknown: any unknown memory of its type may be its own, and unknown code may hold it."""
         self._check_told(value)
-        self._solution.set_wildcard(value)
+        self._updating.set_wildcard(value)
 
     def own_inputs(self) -> None:
         """Declare that all inputs share memory with nothing, as an analysis with all as ``noalias`` does."""
         objects = self.module.objects_of(self.graph).keys() if self.module else ()
         new = [v for v in self.graph.inputs if v not in self.noalias and v.name not in objects]
         self.noalias = self.noalias.union(new)
-        self._solution.own_inputs(new)
+        self._updating.own_inputs(new)
 
     def replace_value(self, old: Value, new: Value) -> None:
         """Report that every use of ``old``, except as a graph output, has become a use of ``new``.
@@ -580,7 +580,7 @@ class AliasDb:
         pairs = list(pairs)
         for pair in pairs:
             self._check_told(*pair)
-        self._solution.replace_values(pairs)
+        self._updating.replace_values(pairs)
 
     def retype_value(self, value: Value, before: Type) -> None:
         """The type of ``value``, which was ``before``, has become more exact.
@@ -589,29 +589,27 @@ class AliasDb:
         it was, a superset, until ``tighten``. Of shapes and element types it says nothing.
         """
         self._check_told(value)
-        self._solution.retype_value(value, before)
+        self._updating.retype_value(value, before)
 
     def erase_value(self, value: Value) -> None:
         """``value`` is about to be erased, or has been."""
-        self.views.forget()
-        self._solution.erase_value(value)
+        self._updating.erase_value(value)
 
     def cut_inputs(self, node: Node) -> None:
         """Report that ``node``, or its blocks, will lose inputs or returns on which no value depends."""
-        self._solution.cut_inputs(node)
+        self._updating.cut_inputs(node)
 
     def erase_node(self, node: Node) -> None:
         """``node``, with all inside it, is about to be erased. Call it before erasing the node from the graph."""
-        self.views.forget()
-        self._solution.erase_node(node)
+        self._updating.erase_node(node)
 
     def refresh(self) -> None:
         """The graph has changed beyond what the updates can tell: analyse it again as a whole."""
-        self._solution.refresh()
+        self._updating.refresh()
 
     def tighten(self) -> None:
         """Drop what is left of erased nodes, so that every query answers as after a rebuild."""
-        self._solution.tighten()
+        self._updating.tighten()
 
     @contextmanager
     def rewrite(self) -> Generator[None]:
@@ -627,7 +625,7 @@ class AliasDb:
         finally:
             self._solution.open -= 1
         if not self._solution.open:
-            self._solution.close()
+            self._updating.close()
             if self.check_rewrites:
                 self.check()
 
@@ -754,6 +752,13 @@ class AliasDb:
     @property
     def _dag(self) -> MemoryDAG:
         return self._solver.dag
+
+    @property
+    def _updating(self) -> IncrementalSolution:
+        """The solution, about to change: what is remembered of queries is forgotten."""
+        self.views.forget()
+        self._parts.forget()
+        return self._solution
 
 
 def _read_by(node: Node) -> Sequence[Value]:
