@@ -326,6 +326,16 @@ class Region(NamedTuple):
         lines[i], lines[j] = lines[j], lines[i]
         return self.with_side(side.changed(lines))
 
+    def keeping(self, of: Value, result: Value, first: int, last: int = 0) -> Region:
+        """All elements of ``of``, of whose dimensions the ``first`` and the ``last`` are those of ``result``, too."""
+        if not self.once or not max(first, last) <= _MOST_DIMS:
+            return self.renumbered()
+        kept = [
+            Side(sign, tuple(self.side(of, dim).along(of, count)[:count]), result) if count > 0 else None
+            for sign, dim, count in ((1, 0, first), (-1, -1, last))
+        ]
+        return Region(self.spans, *kept)
+
     def permuted(self, of: Value, dims: Sequence[int] | None) -> Region:
         """All elements of ``of``, whose dimensions are in another order; there are as many as are given."""
         rank = len(dims or ())
@@ -461,6 +471,44 @@ def transpose(node: Node, of: Value, number: int, shown: Region) -> Region:
     return shown.transposed(of, _constant(node, 1), _constant(node, 2))
 
 
+def t(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """A matrix whose dimensions change places; or a vector, of which there is nothing along the other dimension."""
+    first, last = shown.transposed(of, 0, 1).first, shown.transposed(of, -1, -2).last
+    return Region(shown.spans, first, last, shown.once)
+
+
+def view(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements in C order; dimensions stay on either side as far as their sizes are asked for."""
+    source = node.inputs[1].made_by("prim::ListConstruct") if len(node.inputs) == 2 else None
+    if source is None:
+        return shown.renumbered()
+    asked = [v.made_by("aten::size") for v in source.inputs]
+    dims = [_constant(n, 1) if n is not None and n.inputs[0] is node.inputs[0] else None for n in asked]
+    first = next((at for at, dim in enumerate(dims) if dim != at), len(dims))
+    last = next((at for at, dim in enumerate(reversed(dims)) if dim != ~at), len(dims))
+    return shown.keeping(of, node.output, first, last)
+
+
+def flatten(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements; dimensions from one to another become one."""
+    first, last = _constant(node, 1, 0), _constant(node, 2, -1)
+    if first is None or last is None:
+        return shown.renumbered()
+    return shown.keeping(of, node.output, max(first, 0), max(~last, 0))
+
+
+def squeeze(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements, perhaps without some dimensions of size 1: some or all of those given."""
+    dim = _constant(node, 1)
+    return _without(node, of, shown, _listed(node, 1, "axes") if dim is None else [dim])
+
+
+def _without(node: Node, of: Value, shown: Region, dims: Sequence[int] | None) -> Region:
+    if not dims:
+        return shown.renumbered()
+    return shown.keeping(of, node.output, max(min(dims), 0), max(min(~dim for dim in dims), 0))
+
+
 def permute(node: Node, of: Value, number: int, shown: Region) -> Region:
     """All elements; the dimensions are in a given order."""
     return shown.permuted(of, _listed(node, 1))
@@ -499,17 +547,20 @@ _SLICE = ("starts", "ends", "axes", "steps")
 
 
 def onnx_slice(node: Node, of: Value, number: int, shown: Region) -> Region:
-    """A box, of constant bounds with steps above 0."""
+    """A box, of constant bounds; of a step below 0, in unknown dimensions."""
     starts, ends, axes, steps = (_listed(node, i, name) for i, name in enumerate(_SLICE, 1))
     if not starts or not ends or axes is None or steps is None:
         return shown.renumbered()
     axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
     is_even = len(starts) == len(ends) == len(axes) == len(steps) == len(set(axes))
-    if not is_even or min(steps) < 1 or min(axes) < 0 <= max(axes):  # -1 may be an axis that is named already
+    if not is_even or 0 in steps or min(axes) < 0 <= max(axes):  # -1 may be an axis that is named already
         return shown.renumbered()
-    for low, high, axis, step in zip(starts, ends, axes, steps):
-        shown = shown.sliced(of, axis, low, high, step)
-    return shown if len(axes) == 1 else shown.renumbered()
+    for start, end, axis, step in zip(starts, ends, axes, steps):
+        if step > 0:
+            shown = shown.sliced(of, axis, start, end, step)
+        else:  # a start far below 0 is the first place, so it bounds nothing
+            shown = shown.sliced(of, axis, end + (end != -1), start + 1 if start >= 0 else None)
+    return shown if len(axes) == 1 and steps[0] > 0 else shown.renumbered()
 
 
 def _listed(node: Node, position: int, name: str = "") -> list[int] | None:
@@ -524,6 +575,20 @@ def _listed(node: Node, position: int, name: str = "") -> list[int] | None:
 def onnx_unsqueeze(node: Node, of: Value, number: int, shown: Region) -> Region:
     """All elements, with more dimensions."""
     return shown.with_new(of, _listed(node, 1, "axes") or None)
+
+
+def onnx_reshape(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements in C order; the first dimensions stay as long as their sizes are given as 0."""
+    sizes = _listed(node, 1, "shape")
+    if not sizes or node.attributes.get("allowzero", 0):
+        return shown.renumbered()
+    return shown.keeping(of, node.output, next((at for at, size in enumerate(sizes) if size), len(sizes)))
+
+
+def onnx_flatten(node: Node, of: Value, number: int, shown: Region) -> Region:
+    """All elements of a matrix: those dimensions that come before an axis are one, and the others are one."""
+    axis = node.attributes.get("axis", 1)
+    return shown.keeping(of, node.output, int(axis == 1), int(axis == -1))
 
 
 def onnx_transpose(node: Node, of: Value, number: int, shown: Region) -> Region:

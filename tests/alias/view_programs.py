@@ -232,7 +232,7 @@ def _other(p: Maker) -> None:
         "flatten": lambda: [dims(), dims()],
         "diagonal": lambda: [p.number(), dims(), dims()],
         "view": lambda: [p.numbers_of(p.one_of(1, 2), "%cm1", "%c1", "%c2", "%c4") if p.random.randrange(4) else "%c2"],
-        "reshape": lambda: [p.numbers_of(p.one_of(1, 2), "%cm1", "%c1", "%c2", "%c4")],
+        "reshape": lambda: [p.numbers_of(p.one_of(1, 2), "%cm1", "%c1", "%c2", "%c4", *_sizes(p, x))],
         "expand": lambda: [p.numbers_of(p.one_of(1, 2, 3), "%cm1", "%c1", "%c2", "%c3")],
         "unfold": lambda: [dims(), named(p.one_of(1, 2)), named(p.one_of(1, 2))],
         "contiguous": lambda: ["%c0"],
@@ -248,6 +248,10 @@ def _other(p: Maker) -> None:
         p.add("Tensor", f"aten::empty_strided({size}, {step}, %none, %none, %none, %none)")
     else:
         p.add("Tensor", f"aten::{kind}({', '.join([x, *kinds.get(kind, list)()])})")
+
+
+def _sizes(p: Maker, x: str) -> list[str]:
+    return [p.add("int", f"aten::size({x}, {dim})") for dim in ("%c0", "%cm1")]
 
 
 def _use(p: Maker) -> None:
@@ -362,6 +366,12 @@ STEPS = (
     "onnx::Transpose(X)",
     *(f"onnx::Unsqueeze(X, {axes})" for axes in ([1, 0], [2, 0], [-1, -3], [0, -1])),
     "aten::t(X)",
+    *(f"aten::view(X, {sizes})" for sizes in ("<0 %cm1>", "<%cm1 -1>", "<0 1 %cm1>")),
+    *(f"aten::flatten(X, {dims})" for dims in ("%c1, %cm1", "%c0, %cm2")),
+    *(f"aten::squeeze(X, {named(dim)})" for dim in (1, -2)),
+    *(f"onnx::Reshape(X, {sizes})" for sizes in ([0, -1], [0, 0, -1])),
+    *(f"onnx::Flatten[axis={axis}](X)" for axis in (1, -1)),
+    "onnx::Slice(X, [1], [-9], [0], [-1])",
     *(f"aten::select(X, {named(dim)}, %c1)" for dim in (0, 1, -1)),
     *(
         f"aten::slice(X, {named(dim)}, {bounds})"
@@ -397,13 +407,19 @@ def chain_program(*steps: str) -> Module:
 
 
 def _step(p: Maker, step: str) -> None:
-    numbers = "Long(2)" if step.startswith("onnx") else "int[]"
+    x = p.tensors[-1]
+
+    def sizes(found: re.Match[str]) -> str:
+        """A list of numbers, and of the sizes of dimensions."""
+        items = [n if "c" in n else p.add("int", f"aten::size({x}, {named(int(n))})") for n in found[1].split()]
+        return p.add("int[]", f"prim::ListConstruct({', '.join(items)})")
 
     def constant(found: re.Match[str]) -> str:
-        value = found[0] if numbers == "int[]" else f"tensor({found[0]})"
-        return p.add(numbers, f"prim::Constant[value={value}]()")
+        if step.startswith("aten"):
+            return p.add("int[]", f"prim::Constant[value={found[0]}]()")
+        return p.add(f"Long({found[0].count(',') + 1})", f"prim::Constant[value=tensor({found[0]})]()")
 
-    operation = re.sub(r"\[[-\d, ]+\](?!\])", constant, step).replace("X", p.tensors[-1])
+    operation = re.sub(r"<(.*)>", sizes, re.sub(r"\[[-\d, ]+\](?!\])", constant, step)).replace("X", x)
     made = p.add("Tensor[]" if "split" in step else "Tensor", operation)
     if "split" in step:
         p.add("Tensor", f"aten::__getitem__({made}, %c1)")

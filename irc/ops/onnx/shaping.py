@@ -41,7 +41,9 @@ FAMILY.each("Transpose", movement=Movement.PERMUTED, region=regions.onnx_transpo
 FAMILY.each(
     "DepthToSpace SpaceToDepth", movement=Movement.PERMUTED, attributes={"mode": ("DCR", "CRD")}, kernel="shape"
 )
-FAMILY.each("Reshape Flatten Squeeze", region=regions.renumbered)
+FAMILY.each("Reshape", region=regions.onnx_reshape)
+FAMILY.each("Flatten", region=regions.onnx_flatten)
+FAMILY.each("Squeeze", region=regions.squeeze)
 FAMILY.each("Unsqueeze", region=regions.onnx_unsqueeze)
 FAMILY.each("Expand", region=regions.repeated)
 FAMILY.each("Slice", movement=Movement.SELECTED, region=regions.onnx_slice, value_operands=(1, 2, 3, 4), kernel="shape")
