@@ -334,7 +334,7 @@ class Region(NamedTuple):
             Side(sign, tuple(self.side(of, dim).along(of, count)[:count]), result) if count > 0 else None
             for sign, dim, count in ((1, 0, first), (-1, -1, last))
         ]
-        return Region(self.spans, *kept)
+        return Region(self.spans, kept[0], kept[1])
 
     def permuted(self, of: Value, dims: Sequence[int] | None) -> Region:
         """All elements of ``of``, whose dimensions are in another order; there are as many as are given."""

@@ -50,9 +50,19 @@ class Stack:
         self._most = rows
         self._buffer: Array | None = None
         self._count = 0
+        self._next: Array | None = None
+
+    def place(self) -> Array | None:
+        """Where the next row goes, which may be made there and then be appended; None if there is no room yet."""
+        buffer = self._buffer if self._count else None
+        self._next = None if buffer is None or self._count == len(buffer) else buffer[self._count, ...]
+        return self._next
 
     def append(self, row: Any) -> None:
         """Add a copy of ``row``; Error IRC432 if it is not a tensor like the first in type and shape."""
+        if row is self._next and row is not None:
+            self._count += 1
+            return
         if not is_array(row):
             raise Error("IRC432", f"a scan output must be a tensor in each iteration; got {describe(row)}")
         buffer = self._buffer
@@ -230,6 +240,7 @@ class Body:
     def __init__(self, lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> None:
         at = carried(node)
         (block,) = node.blocks
+        self._row_slots = lowering.row_slots(block.returns[at.returned + at.many :])
         self.code = lowering.region(block)
         self._rows = scanned_rows(node)
         self._returned = slice(at.returned, at.returned + at.many)
@@ -259,6 +270,9 @@ class Body:
         """
         put(frame, self.code.params, [*before, *values, *after])
         values.clear()  # a reference here would keep a value alive that the body could free
+        for slot, stack in zip(self._row_slots, stacks):
+            if slot is not None:
+                frame[slot] = stack.place()
         execute(self.code, frame)
         found = self.code.take_returns(frame)
         for stack, row in zip(stacks, found[self._returned.stop :]):

@@ -61,7 +61,8 @@ class Counters:
         kernels: kernel calls, including those inside fusion groups.
         compiled: calls of kernels that a backend compiled from a fusion group, several steps or a loop.
         in_place: kernels that wrote their result over an input: a dead one or, for in-place operators
-            (``onnx::Add_``), the first. Also Concats that copied nothing: their inputs were made where the result is.
+            (``onnx::Add_``), the first. Also results made where they were to be copied to, and Concats that copied
+            nothing: their inputs were made where the result is.
         copies: arrays copied at the boundary, because a result would have shared memory with something the caller,
             the model or another result keeps, or would have kept a much larger array alive, or because the plan writes
             into an input; also arrays moved to where they can grow, but not operands joined by a Concat.

@@ -34,7 +34,19 @@ from irc.ops.plugins import fault_of
 from irc.ops.pointwise import reads_first
 from irc.runtime.backends import CompiledGroup, Declined, Unsupported, suits_nothing
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
-from irc.runtime.execution import Code, Instruction, call_step, drop_step, execute, label, may_overwrite, move_step, put
+from irc.runtime.destinations import delayed, form_follows, sources, step_into
+from irc.runtime.execution import (
+    Code,
+    Instruction,
+    call_step,
+    drop_step,
+    execute,
+    label,
+    may_overwrite,
+    move_step,
+    placed_step,
+    put,
+)
 from irc.runtime.kernel_checks import fault_of_form
 from irc.runtime.kernels.registry import takes_out, takes_outs
 from irc.runtime.kernels.support import as_constant, check_size, is_constant, note_origin
@@ -174,6 +186,10 @@ class Lowering:
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
         self._new_region = count(1).__next__
+        self._destinations: dict[int, int] = {}
+        """Slot of a result -> slot of the array that it is copied to."""
+        self._rows: dict[Value, int] = {}
+        """Rows that loops stack -> slots for where they are stacked."""
         self._inside = 0  # of how many groups and branches of Ifs, one inside of the other, code is being lowered
         # The blocks being lowered that are regions of their own.
         self._bodies: list[Block] = []
@@ -228,6 +244,8 @@ class Lowering:
 
         ``end`` is the block's return node, which the step that empties unused parameters is reported as.
         """
+        into = sources(nodes)
+        nodes = [*delayed(nodes, into)]
         code = Code()
         code.params = params
         own = set(params)
@@ -236,6 +254,9 @@ class Lowering:
                 self._place(node)
             else:
                 own.update(self._define(node.outputs, given))
+        for node in nodes:
+            for value in node.outputs if node in into or self._rows else ():
+                self._note_destination(node, value, into.get(node))
         own.difference_update(given.values())  # results of a group belong to the code around it
         code.returns = self.slots(returns)
         code.owned = tuple(own.intersection(code.returns))
@@ -274,8 +295,43 @@ class Lowering:
             found = [Instruction(self._kernel(node, ins, outs, dead), node, ins, outs, dead)]
             code.kernels += 1
             code.in_place += writes_over(node)
+        destination = self._destinations.get(outs[0]) if len(outs) == 1 else None
+        if destination is not None and [each.node for each in found] == [node]:
+            found = [self._into(found[0], destination)]
         live.update([slot for slot in live.captured.union(ins) if self._regions[slot] != _NOWHERE])
         return found
+
+    def row_slots(self, rows: Sequence[Value]) -> list[int | None]:
+        """The slots for arrays in which an iteration may make ``rows``, which a loop then stacks; None for others."""
+        for value in rows:
+            if value.user_count == 1 and value.node is not None and form_follows(value.node):
+                self._rows[value] = self._new_slot(value, _NOWHERE)
+        return list(map(self._rows.get, rows))
+
+    def _note_destination(self, node: Node, value: Value, into: Value | None) -> None:
+        """Note that ``node`` may make ``value`` in ``into``, or in the next row of a stack; not if it reads that."""
+        slot = self._rows.get(value) if into is None else self._slots[into]
+        if slot is None:
+            return
+        others = [v for v in node.outputs if v is not value]
+        read, held = (
+            frozenset[int]().union(*(self._shown[each] for each in self.slots(of))) for of in (node.inputs, others)
+        )
+        shown = frozenset[int]() if into is None else self._shown[slot]
+        made = self._slots[value]
+        if read.isdisjoint(shown) and self._shown[made].isdisjoint(read | shown | held):
+            self._destinations[made] = slot
+
+    def _into(self, each: Instruction, destination: int) -> Instruction:
+        """``each``, which makes its result in the array in slot ``destination`` if it can."""
+        step, node, ins, outs, dead = each
+        if node.kind == GROUP:
+            return each._replace(step=step_into(step, step, ins, outs[0], destination))
+        kernel = self.bound.kernel(node)
+        if not takes_out(kernel):
+            return each
+        into = placed_step(kernel, ins, outs, dead, directly=False)
+        return each._replace(step=step_into(into, step, ins, outs[0], destination))
 
     def _special(self, node: Node) -> Special | None:
         """How to lower ``node`` if it is neither a kernel call nor a group of ordinary steps; else None."""

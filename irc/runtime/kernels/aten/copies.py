@@ -104,6 +104,8 @@ def type_as(x: Array, other: Array) -> Array:
 
 def copy_(x: Array, source: Any, non_blocking: bool = False) -> Array:
     check_writable(x)
+    if source is x:  # it was made here
+        return x
     array: Array = source if is_array(source) else element_of(source, x.dtype)
     if array.ndim > x.ndim:
         raise Error("IRC421", f"a tensor of shape {list(array.shape)} does not fit into one of {list(x.shape)}")
