@@ -93,7 +93,7 @@ class _Search:
             at = at.prev
 
     def _is_written_once(self, value: Value) -> bool:
-        """Whether ``value`` is one place along a dimension, of which no other node that writes is known to write."""
+        """Whether ``value`` is one place along a dimension, where no other node is known to write."""
         found = next(self._coverage.around(value), None)
         return found is not None and found[1].is_one and self._places_written[found] == 1
 
@@ -162,7 +162,7 @@ class Coverage:
         return False
 
     def around(self, part: Value) -> Iterator[tuple[Value, _Places]]:
-        """The places, each with the value that they are of, which show all that ``part`` shows; nearest first."""
+        """Places that show all that ``part`` shows, each with the value that they are of; nearest first."""
         at: Value | None = part
         for _ in range(MOST_VIEWS):
             node = self._first_name(at).node

@@ -327,7 +327,7 @@ class Region(NamedTuple):
         return self.with_side(side.changed(lines))
 
     def keeping(self, of: Value, result: Value, first: int, last: int = 0) -> Region:
-        """All elements of ``of``, of whose dimensions the ``first`` and the ``last`` are those of ``result``, too."""
+        """All elements of ``of``; ``result`` has the same first and last dimensions, so many on each side."""
         if not self.once or not max(first, last) <= _MOST_DIMS:
             return self.renumbered()
         kept = [
@@ -472,7 +472,10 @@ def transpose(node: Node, of: Value, number: int, shown: Region) -> Region:
 
 
 def t(node: Node, of: Value, number: int, shown: Region) -> Region:
-    """A matrix whose dimensions change places; or a vector, of which there is nothing along the other dimension."""
+    """A matrix whose dimensions change places; or a vector.
+
+    That has one dimension only: nothing lies along the other one.
+    """
     first, last = shown.transposed(of, 0, 1).first, shown.transposed(of, -1, -2).last
     return Region(shown.spans, first, last, shown.once)
 

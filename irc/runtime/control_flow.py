@@ -53,7 +53,7 @@ class Stack:
         self._next: Array | None = None
 
     def place(self) -> Array | None:
-        """Where the next row goes, which may be made there and then be appended; None if there is no room yet."""
+        """Where the next row goes, which may be made there, then appended; None if there is no room yet."""
         buffer = self._buffer if self._count else None
         self._next = None if buffer is None or self._count == len(buffer) else buffer[self._count, ...]
         return self._next

@@ -1,4 +1,4 @@
-"""Results made in the part of a tensor that they are copied to: ``out[i] = f(x[i])`` then copies nothing.
+"""Results made where they are to be copied to: ``out[i] = f(x[i])`` copies nothing.
 
 That is a part that `copy_` writes, or the next row of what a loop stacks. What decides this when the graph is lowered:
 nothing but the copy uses the result; all that stands between its node and the copy are views and numbers, so that the
@@ -28,7 +28,7 @@ _FARTHEST = 16
 
 
 def sources(nodes: Iterable[Node]) -> dict[Node, Value]:
-    """Nodes whose result is only copied to a value, which is defined before the copy; nothing else happens between."""
+    """Nodes that may run right before a copy of their result, the only use; with where it goes."""
     found: dict[Node, Value] = {}
     for copy in nodes:
         if copy.kind == _COPY and len(copy.inputs) > 1:
@@ -77,7 +77,7 @@ def _may_write(kind: str) -> bool:
 
 
 def form_follows(node: Node) -> bool:
-    """Whether shapes and types of tensors decide those of the results of ``node``: all else is constant."""
+    """Whether shapes and types of operands decide those of the results of ``node``."""
     inner = inner_graph(node) if node.kind == GROUP else None
     if inner is not None:
         are_apart = len({*inner.outputs}) == len(inner.outputs)  # else results are one array
@@ -92,7 +92,7 @@ def form_follows(node: Node) -> bool:
 
 
 def step_into(into: Step, otherwise: Step, ins: Sequence[int], out: int, destination: int) -> Step:
-    """A step that makes its result in the array in slot ``destination`` if that surely is of the result's form.
+    """A step that makes its result in the array in slot ``destination`` if that has its form.
 
     Args:
         into: makes the result in the array in slot ``out``.

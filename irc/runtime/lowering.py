@@ -302,14 +302,14 @@ class Lowering:
         return found
 
     def row_slots(self, rows: Sequence[Value]) -> list[int | None]:
-        """The slots for arrays in which an iteration may make ``rows``, which a loop then stacks; None for others."""
+        """Slots for arrays in which an iteration may make ``rows``, which a loop stacks; None for others."""
         for value in rows:
             if value.user_count == 1 and value.node is not None and form_follows(value.node):
                 self._rows[value] = self._new_slot(value, _NOWHERE)
         return list(map(self._rows.get, rows))
 
     def _note_destination(self, node: Node, value: Value, into: Value | None) -> None:
-        """Note that ``node`` may make ``value`` in ``into``, or in the next row of a stack; not if it reads that."""
+        """Note that ``node`` may make ``value`` in ``into``, or in a stack's next row, if it reads neither."""
         slot = self._rows.get(value) if into is None else self._slots[into]
         if slot is None:
             return
