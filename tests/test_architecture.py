@@ -17,7 +17,7 @@ RUNTIME = (
     *("values", "array_memory", "arguments", "bounds", "plan_cache", "kernel_checks"),
     "kernels",
     "binding",
-    *("execution", "threads", "control_flow"),
+    *("execution", "destinations", "threads", "control_flow"),
     *("prepack", "growable", "storage", "memory_plan"),
     *("limits", "profile"),
     *("backends", "lowering", "plan"),

@@ -327,7 +327,7 @@ class Region(NamedTuple):
         return self.with_side(side.changed(lines))
 
     def keeping(self, of: Value, result: Value, first: int, last: int = 0) -> Region:
-        """All elements of ``of``; ``result`` has the same first and last dimensions, so many on each side."""
+        """All elements of ``of``, whose ``first`` and ``last`` dimensions ``result`` keeps."""
         if not self.once or not max(first, last) <= _MOST_DIMS:
             return self.renumbered()
         kept = [
