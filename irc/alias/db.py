@@ -124,10 +124,7 @@ class AliasDb:
         if isinstance(a, Value) and isinstance(b, Value):
             return regions.apart(self, a, b) is None
         pairs = list(islice(product(_members(a), _members(b)), _MOST_PARTS + 1))
-        return len(pairs) > _MOST_PARTS or any(self._may_be_one(v, w) for v, w in pairs)
-
-    def _may_be_one(self, a: Value, b: Value) -> bool:
-        return intersects(self.location_set(a), self.location_set(b)) and regions.apart(self, a, b) is None
+        return len(pairs) > _MOST_PARTS or any(self.may_alias(v, w) for v, w in pairs)
 
     def same_tensor(self, a: Value, b: Value) -> bool:
         """Whether ``a`` and ``b`` certainly are one tensor, or one container, where both are defined.
@@ -756,7 +753,6 @@ class AliasDb:
     @property
     def _updating(self) -> IncrementalSolution:
         """The solution, about to change: what is remembered of queries is forgotten."""
-        self.views.forget()
         self._parts.forget()
         return self._solution
 

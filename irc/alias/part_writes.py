@@ -46,6 +46,7 @@ class PartWrites:
 
     def forget(self) -> None:
         """Refer to no value any more."""
+        self._db.views.forget()
         for remembered in self._memos:
             remembered.cache_clear()
 

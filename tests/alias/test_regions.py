@@ -590,6 +590,21 @@ def test_answers_follow_changes_of_numbers_that_no_update_reports(change: str) -
     assert analyze(graph).may_alias(first, second) == db.may_alias(first, second)
 
 
+def test_answers_about_writes_follow_changes() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    a = graph.value("a")
+    assert not db.has_writers(a) and db.writers(a) == []
+    node = graph.create("aten::relu_", [a], [a.type]).insert_after(made_by(graph, "a"))
+    db.add_node(node)
+    assert db.has_writers(a) and db.writers(a) == [node]
+    db.erase_node(node)
+    node.erase()
+    assert not db.has_writers(a) and db.can_move_before(made_by(graph, "second"), made_by(graph, "w"))
+    made_by(graph, "b").replace_input(2, graph.value("0"))
+    assert db.has_writers(a) and not db.can_move_before(made_by(graph, "second"), made_by(graph, "w"))
+
+
 READERS = {
     "a scatter into the storage": "%{} : Tensor = aten::as_strided_scatter(%a, %y, %s, %s, %0)",
     "a copy of a part of the storage": "%{} : Tensor = aten::as_strided_copy(%a, %s, %s, %0)",
