@@ -311,7 +311,8 @@ class Lowering:
     def _note_destination(self, node: Node, value: Value, into: Value | None) -> None:
         """Note that ``node`` may make ``value`` in ``into``, or in a stack's next row, if it reads neither."""
         slot = self._rows.get(value) if into is None else self._slots[into]
-        if slot is None:
+        is_kept = node in self.bound.prepared.lasting or binder_of_others(node) is not None
+        if slot is None or is_kept:
             return
         others = [v for v in node.outputs if v is not value]
         read, held = (

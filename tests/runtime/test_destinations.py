@@ -76,6 +76,16 @@ MADE_THERE = {
         ],
         assign(lambda i: i, lambda out, x, y, i: y[i] * x[i + 1] + y[i]),
     ),
+    "what is made of constants alone": (
+        [
+            "%k : Float(8) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6., 7., 8.])]()",
+            "%t : Tensor = aten::mul(%k, %2)",
+            INTO,
+            "%w : Tensor = aten::copy_(%d, %t, %false)",
+            "%v : Tensor = aten::neg_(%d)",
+        ],
+        assign(lambda i: i, lambda out, x, y, i: -2 * np.arange(1, 9, dtype=np.float32)),
+    ),
 }
 COPIED = {
     "what reads the row before": (
