@@ -122,6 +122,12 @@ def _may_grow(node: Node) -> bool:
     return join.parts[0].type.dtype is not DType.STRING
 
 
+def _replaces(node: Node, db: AliasDb) -> bool:
+    """Whether the first and the last part are of one tensor: something between them is replaced, and nothing grows."""
+    first, last = (db.views.of(_parts(node)[i]) for i in (0, -1))
+    return first is not None and last is not None and first.part.base is last.part.base
+
+
 def _concatenates_alike(node: Node) -> bool:
     """Whether torch's ``node`` means Concat: all tensors have one known element type and rank."""
     parts, axis = _concatenation(node)
@@ -138,10 +144,11 @@ def _coming_back(graph: Graph, ctx: PassContext) -> list[Node]:
     extending = {node: _parts(node)[0] for node in graph.walk() if _extends(node)}
     if all(node.kind == APPEND for node in extending):
         return []
+    db = ctx.rewriter(graph).db
+    extending = {node: start for node, start in extending.items() if node.kind == APPEND or not _replaces(node, db)}
     extended_by: dict[Value, list[Node]] = {}
     for node, start in extending.items():
         extended_by.setdefault(start, []).append(node)
-    db = ctx.rewriter(graph).db
     loops = dict.fromkeys(block for node in extending for block in _repeated_around(node))
     given = {block: db.location_set(block.params) for block in loops}
     returned = {block: db.reach_set(block.returns) for block in loops}  # in a tuple, too

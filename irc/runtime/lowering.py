@@ -28,13 +28,14 @@ from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.ir.verify.operator_rules import check_form
+from irc.ops.axes import joined
 from irc.ops.layouts import sees_layouts, sees_storage
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
 from irc.ops.pointwise import reads_first
 from irc.runtime.backends import CompiledGroup, Declined, Unsupported, suits_nothing
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
-from irc.runtime.destinations import delayed, form_follows, sources, step_into
+from irc.runtime.destinations import delayed, form_follows, sources, step_around, step_into
 from irc.runtime.execution import (
     Code,
     Instruction,
@@ -304,7 +305,7 @@ class Lowering:
     def row_slots(self, rows: Sequence[Value]) -> list[int | None]:
         """Slots for arrays in which an iteration may make ``rows``, which a loop stacks; None for others."""
         for value in rows:
-            if value.user_count == 1 and value.node is not None and form_follows(value.node):
+            if value.is_used_once and value.node is not None and form_follows(value.node):
                 self._rows[value] = self._new_slot(value, _NOWHERE)
         return list(map(self._rows.get, rows))
 
@@ -387,7 +388,12 @@ class Lowering:
             for value, slot in zip(node.outputs, outs):
                 self.may_be_placed(value, slot)
         may_repeat = reads_first(node.kind)
-        return call_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.sees_storage)
+        step = call_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.sees_storage)
+        join = joined(node)
+        ends = [i for i in (0, -1) if join is not None and self._is_free(self._storage.of(join.parts[i]))]
+        if join is None or not ends:
+            return step
+        return step_around(step, ends, ins, outs[0], dead, join.axis, self.sees_storage)
 
     def emptied(self, ins: Slots) -> Slots:
         """The slots that the step being lowered, which reads ``ins``, must empty; its blocks come first."""

@@ -229,3 +229,108 @@ def test_rows_that_loops_stack(case: str, backend: str, passes: str) -> None:
         found = model.run(feeds)
         np.testing.assert_allclose(found["rows"], np.stack(rows), rtol=1e-5)
         np.testing.assert_allclose(found["last"], last, rtol=1e-5)
+
+
+CACHE = """graph(%x : Float(6, 8), %y : Float(6, 8)):
+  %0 : int = prim::Constant[value=0]()
+  %1 : int = prim::Constant[value=1]()
+  %2 : int = prim::Constant[value=2]()
+  %3 : int = prim::Constant[value=3]()
+  %none : NoneType = prim::Constant()
+  %true : bool = prim::Constant[value=1]()
+  %first : Float(6, 8) = aten::clone(%x, %none)
+  %out : Tensor = prim::Loop(%3, %true, %first)
+    block0(%i : int, %c : Tensor):
+      %j : int = aten::add(%i, %1)
+      %row : Tensor = aten::slice(%y, %0, %i, %j, %1)
+      %k : Tensor = aten::relu(%row)
+      LINES
+      %l : Tensor[] = prim::ListConstruct(PARTS)
+      %r : Tensor = aten::cat(%l, %0)
+      -> (%true, RETURNED)
+  return (%out)
+"""
+CUT = "%a : Tensor = aten::slice(%c, %0, %none, %i, %1)\n      %b : Tensor = aten::slice(%c, %0, %j, %none, %1)"
+
+
+def written(c: np.ndarray, y: np.ndarray, i: int) -> np.ndarray:
+    return np.concatenate([c[:i], y[i : i + 1], c[i + 1 :]])
+
+
+CACHES = {  # lines, parts, what is returned, what an iteration makes, and how many iterations write in place
+    "a row between what is before and behind": (CUT, "%a, %k, %b", "%r", written, 3),
+    "what is read again": (
+        CUT,
+        "%a, %k, %b",
+        "%s",
+        lambda c, y, i: written(c, y, i) + c,
+        0,
+    ),
+    "a part of the cache itself": (
+        CUT.replace("%a :", "%k2 : Tensor = aten::slice(%c, %0, %3, %none, %1)\n      %a :"),
+        "%a, %k2",
+        "%r",
+        lambda c, y, i: np.concatenate([c[:i], c[3:]]),
+        1,  # the last, of what is behind its end
+    ),
+    "halves that change places": (
+        "%a : Tensor = aten::slice(%c, %0, %none, %3, %1)\n      %b : Tensor = aten::slice(%c, %0, %3, %none, %1)",
+        "%b, %a",
+        "%r",
+        lambda c, y, i: np.concatenate([c[3:], c[:3]]),
+        0,
+    ),
+    "two rows that change places": (
+        "%a : Tensor = aten::slice(%c, %0, %none, %3, %1)\n      %p : Tensor = aten::slice(%a, %0, %1, %2, %1)\n"
+        "      %q : Tensor = aten::slice(%a, %0, %0, %1, %1)\n      %b : Tensor = aten::slice(%c, %0, %2, %none, %1)",
+        "%p, %q, %b",
+        "%r",
+        lambda c, y, i: np.concatenate([c[1:2], c[0:1], c[2:]]),
+        0,
+    ),
+    "more rows than there were": (
+        "%a : Tensor = aten::slice(%c, %0, %none, %i, %1)\n      %b : Tensor = aten::slice(%c, %0, %i, %none, %1)",
+        "%a, %k, %b",
+        "%r",
+        lambda c, y, i: np.concatenate([c[:i], y[i : i + 1], c[i:]]),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("case", CACHES)
+def test_rows_are_written_between_parts_that_lie_in_their_places(case: str, backend: str) -> None:
+    lines, parts, returned, step, count = CACHES[case]
+    text = CACHE.replace("LINES", lines).replace("PARTS", parts).replace("RETURNED", returned)
+    if returned == "%s":
+        text = text.replace("      -> (%true", "      %s : Tensor = aten::add(%r, %c, %1)\n      -> (%true")
+    (out,), in_place = run(parse_graph(text), backend, "none")
+    rng = np.random.default_rng(0)
+    cache, y = (rng.random((6, 8), np.float32) for _ in "xy")
+    for i in range(3):
+        cache = step(cache, y, i)
+    np.testing.assert_array_equal(out, cache)
+    assert in_place == count
+
+
+@pytest.mark.parametrize("donate", [[], ["cache"]])
+def test_a_cache_that_is_given_up_is_written_where_it_is(donate: list[str]) -> None:
+    def numbers(name: str, value: int) -> onnx.TensorProto:
+        return helper.make_tensor(name, TensorProto.INT64, [1], [value])
+
+    values = [numbers("0", 0), numbers("2", 2), numbers("3", 3), numbers("9", 9)]
+    nodes = [
+        helper.make_node("Slice", ["cache", "0", "2"], ["head"]),
+        helper.make_node("Slice", ["cache", "3", "9"], ["tail"]),
+        helper.make_node("Concat", ["head", "row", "tail"], ["out"], axis=0),
+    ]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [n, 8]) for name, n in (("cache", 6), ("row", 1))]
+    made = helper.make_tensor_value_info("out", TensorProto.FLOAT, [6, 8])
+    graph = helper.make_graph(nodes, "g", inputs, [made], values)
+    model = irc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9))
+    for _ in range(3):
+        cache, row = np.ones((6, 8), np.float32), np.zeros((1, 8), np.float32)
+        out = model.run({"cache": cache, "row": row}, donate=donate)["out"]
+        np.testing.assert_array_equal(out[:, 0], [1, 1, 0, 1, 1, 1])
+        assert np.shares_memory(out, cache) == bool(donate) and (donate or cache.all())
