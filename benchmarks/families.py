@@ -172,6 +172,31 @@ def parts(n: int, t: str) -> Lines:
     yield "  return (%b, %l)"
 
 
+def rows(n: int, t: str) -> Lines:
+    """Rows of one tensor, each taken, written twice and read."""
+    yield f"graph(%x : {t}):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    yield f"  %b : {t} = aten::neg(%x)"
+    for i in range(n // 5 - 1):
+        yield f"  %i{i} : int = prim::Constant[value={i}]()"
+        yield f"  %s{i} : Tensor = aten::select(%b, %zero, %i{i})"
+        yield f"  %w{i} : Tensor = aten::zero_(%s{i})"
+        yield f"  %v{i} : Tensor = aten::fill_(%s{i}, %i{i})"
+        yield f"  %r{i} : Tensor = aten::relu(%s{i})"
+    yield "  return (%b)"
+
+
+def nested_rows(n: int, t: str) -> Lines:
+    """Parts of one tensor, each of the last, each written."""
+    yield f"graph(%v0 : {t}):"
+    yield "  %zero : int = prim::Constant[value=0]()"
+    yield "  %one : int = prim::Constant[value=1]()"
+    for i in range(n // 2 - 1):
+        yield f"  %v{i + 1} : Tensor = aten::narrow(%v{i}, %zero, %zero, %one)"
+        yield f"  %w{i} : Tensor = aten::zero_(%v{i + 1})"
+    yield "  return (%v0)"
+
+
 def views(n: int, t: str) -> Lines:
     """Views of one tensor, each of the last, each written."""
     yield f"graph(%x : {t}):"
@@ -338,6 +363,8 @@ FAMILIES: dict[str, Callable[[int, str], Lines]] = {
     "groups": groups,
     "in-turn": in_turn,
     "parts": parts,
+    "rows": rows,
+    "nested-rows": nested_rows,
     "views": views,
     "layers": layers,
     "nests": nests,

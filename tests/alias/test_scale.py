@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ class Chain:
         self.b = Builder(self.graph)
         self.cond = self.b.constant(True)
         self.zero = self.b.constant(0)
+        self.next_number = count(1).__next__
         self.first = self.b.op("aten::relu", self.graph.add_input(types.TENSOR))
         self.list = self.b.op("prim::ListConstruct", self.first, type=TENSORS)
         function = self.module.add_graph("f")
@@ -61,6 +63,18 @@ def in_place(c: Chain, value: Value) -> Value:
 
 def views(c: Chain, value: Value) -> Value:
     return c.b.op("aten::t", value)
+
+
+def written_rows(c: Chain, value: Value) -> Value:
+    row = c.b.op("aten::select", c.first, c.zero, c.b.constant(c.next_number()))
+    c.b.op("aten::relu", row)
+    return c.b.op("aten::relu_", row)
+
+
+def views_of_parts(c: Chain, value: Value) -> Value:
+    part = c.b.op("aten::narrow", value, c.zero, c.b.constant(c.next_number()), c.b.constant(2))
+    c.b.op("aten::zero_", part)
+    return part
 
 
 def through_a_list(c: Chain, value: Value) -> Value:
@@ -121,7 +135,11 @@ SIZES = {made_unknown: (100, 400)}
 
 
 @pytest.mark.parametrize(
-    "step", [in_place, views, through_a_list, into_one_list, through_one_list, made_unknown, loops, calls]
+    "step",
+    [
+        *(in_place, views, written_rows, views_of_parts, through_a_list, into_one_list, through_one_list),
+        *(made_unknown, loops, calls),
+    ],
 )
 def test_work_is_linear(step: Callable[[Chain, Value], Value]) -> None:
     counts = []
