@@ -123,7 +123,7 @@ def _may_grow(node: Node) -> bool:
 
 
 def _replaces(node: Node, db: AliasDb) -> bool:
-    """Whether the first and the last part are of one tensor: something between them is replaced, and nothing grows."""
+    """Whether the first and the last part are of one tensor, in which what is between is replaced."""
     first, last = (db.views.of(_parts(node)[i]) for i in (0, -1))
     return first is not None and last is not None and first.part.base is last.part.base
 
