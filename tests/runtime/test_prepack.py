@@ -1,8 +1,6 @@
 """Constants that runs prepare once: quantised weights as floats, halves as float32."""
 
 import json
-import re
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -20,6 +18,7 @@ from irc.runtime.binding import bind
 from irc.runtime.kernels import convolution, quantized
 from irc.runtime.model import CompiledModel
 from tests.effort import Spy, Tune
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import interrupted
 
 SIZE = 64
@@ -31,31 +30,31 @@ X = RNG.standard_normal((3, SIZE)).astype(np.float32)
 HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
 NAMES = {**dict(zip(HALVES, ("Half", "BFloat16"), strict=True)), np.dtype(np.float32): "Float"}
 
-CONSTANTS = f"""  %q : Char({SIZE}, {SIZE}) = prim::Constant[value=@"q"]()
-  %s : Float({SIZE}) = prim::Constant[value=@"s"]()
-  %z : Char({SIZE}) = prim::Constant[value=@"z"]()
-  %w : Float({SIZE}, {SIZE}) = onnx::DequantizeLinear(%q, %s, %z)
-"""
+
+def typed(name: str, array: np.ndarray[Any, Any]) -> str:
+    """A weight of a graph, as `ir` reads it."""
+    names = {**NAMES, np.dtype(np.int8): "Char", np.dtype(np.uint8): "Byte"}
+    return f"; {name}: @{names[array.dtype]}({', '.join(map(str, array.shape))})"
+
+
+def compiled(text: str, weights: dict[str, np.ndarray[Any, Any]], **more: Any) -> CompiledModel:
+    return irc.compile(parse_module(text, {name: Tensor.of(x, name) for name, x in weights.items()}), **more)
+
+
+DEQUANTISED = f"x: Float(n, {SIZE}); q: @Char({SIZE}, {SIZE}); s: @Float({SIZE}); z: @Char({SIZE})"
 
 
 def quantised(
-    rest: str = "  %y : Float(*) = onnx::MatMul(%x, %w)\n  return (%y)",
-    weights: Mapping[str, np.ndarray[Any, Any]] = {},
-    **more: Any,
+    body: str = "y = MatMul(x, w)", outputs: str = "y", u: np.ndarray[Any, Any] = Q, **more: Any
 ) -> CompiledModel:
-    named = {"q": Q, "s": SCALE, "z": ZERO, **weights}
-    text = f"graph(%x : Float(n, {SIZE})):\n{CONSTANTS}{rest}\n"
-    tensors = {name: Tensor.of(array, name) for name, array in named.items()}
-    return irc.compile(parse_graph(text, weights=tensors), **more)
+    """A model whose weight ``w`` is quantised; ``u`` is another one."""
+    text = typed_ir(DEQUANTISED + typed("u", u), f"w = DequantizeLinear(q, s, z); {body}", outputs)
+    return compiled(text, {"q": Q, "s": SCALE, "z": ZERO, "u": u}, **more)
 
 
-def half(dtype: np.dtype[Any], rest: str, weight: np.ndarray[Any, Any], shape: str) -> CompiledModel:
-    name = NAMES[dtype]
-    sizes = ", ".join(map(str, weight.shape))
-    text = (
-        f'graph(%x : {name}({shape})):\n  %w : {name}({sizes}) = prim::Constant[value=@"w"]()\n{rest}\n  return (%y)\n'
-    )
-    return irc.compile(parse_graph(text.replace("Any", name), weights={"w": Tensor.of(weight.astype(dtype), "w")}))
+def half(dtype: np.dtype[Any], body: str, weight: np.ndarray[Any, Any], shape: str) -> CompiledModel:
+    weight = weight.astype(dtype)
+    return compiled(typed_ir(f"x: {NAMES[dtype]}({shape}){typed('w', weight)}", body, "y"), {"w": weight})
 
 
 @pytest.fixture
@@ -89,39 +88,33 @@ def test_quantised_weights_stay_small_and_are_dequantised_once(made: list[int], 
 
 
 def test_small_quantised_constants_stay_quantised() -> None:
-    text = """graph(%x : Float(n)):
-  %q : Int(2) = prim::Constant[value=tensor([3, 4])]()
-  %s : Float() = prim::Constant[value=tensor([0.5])]()
-  %w : Float(2) = onnx::DequantizeLinear(%q, %s)
-  %y : Float(*) = onnx::Add(%x, %w)
-  return (%y)
-"""
-    model = irc.compile(parse_graph(text))
+    text = typed_ir("x: Float(n)", "y = Add(x, DequantizeLinear(Cast([3, 4], to=6), 0.5))", "y")
+    model = irc.compile(parse_graph(text), passes="fuse")
     assert "DequantizeLinear" in str(model.graph)
     assert model.run({"x": np.zeros(2, np.float32)})["y"].tolist() == [1.5, 2]
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize(
-    ("rest", "shape", "sizes"),
+    ("body", "shape", "sizes"),
     [
-        ("  %y : Any(*) = onnx::MatMul(%x, %w)", (70, 80), (3, 70)),
-        ("  %p : Any(*) = onnx::MatMul(%x, %w)\n  %y : Any(*) = onnx::Relu(%p)", (70, 80), (2, 3, 70)),
-        ("  %y : Any(*) = onnx::Gemm[transB=1](%x, %w)", (80, 70), (3, 70)),
-        ('  %y : Any(*) = onnx::Einsum[equation="ij,jk->ik"](%x, %w)', (70, 80), (3, 70)),
-        ("  %y : Any(*) = onnx::RNN[hidden_size=64](%x, %w, %w)", (1, 64, 64), (3, 2, 64)),
-        ("  %y : Any(*) = onnx::Conv(%x, %w)", (8, 4, 3, 3), (1, 4, 9, 9)),
+        ("y = MatMul(x, w)", (70, 80), (3, 70)),
+        ("y = Relu(MatMul(x, w))", (70, 80), (2, 3, 70)),
+        ("y = Gemm(x, w, transB=1)", (80, 70), (3, 70)),
+        ("y = Einsum(x, w, equation='ij,jk->ik')", (70, 80), (3, 70)),
+        ("y = RNN(x, w, w, hidden_size=64)", (1, 64, 64), (3, 2, 64)),
+        ("y = Conv(x, w)", (8, 4, 3, 3), (1, 4, 9, 9)),
     ],
 )
 def test_halves_are_widened_once(
-    rest: str, shape: tuple[int, ...], sizes: tuple[int, ...], dtype: np.dtype[Any], made: list[int]
+    body: str, shape: tuple[int, ...], sizes: tuple[int, ...], dtype: np.dtype[Any], made: list[int]
 ) -> None:
     weight, x = RNG.standard_normal(shape).astype(dtype), RNG.standard_normal(sizes).astype(dtype)
-    model = half(dtype, rest, weight, ", ".join("abcd"[: len(sizes)]))
+    model = half(dtype, body, weight, ", ".join("abcd"[: len(sizes)]))
     found = [model.run({"x": x})["y"] for _ in range(4)]
     assert made == [weight.size]
     limited = model.run({"x": x}, limits=irc.Limits(bytes=1 << 20))["y"]
-    fresh = half(dtype, rest, weight, ", ".join("abcd"[: len(sizes)]))
+    fresh = half(dtype, body, weight, ", ".join("abcd"[: len(sizes)]))
     expected = fresh.run({"x": x}, limits=irc.Limits(bytes=1 << 20))["y"]
     for array in (*found, limited):
         assert array.dtype == dtype
@@ -132,8 +125,7 @@ def test_halves_are_widened_once(
 def test_filters_of_transposed_convolutions_are_cut_once(dtype: np.dtype[Any], spy: Spy) -> None:
     cut = spy(convolution, "_filters_by_phase")
     weight, x = RNG.standard_normal((4, 8, 3, 3)).astype(dtype), RNG.standard_normal((1, 4, 9, 9)).astype(dtype)
-    rest = "  %y : Any(*) = onnx::ConvTranspose[strides=[2, 2]](%x, %w)"
-    model = half(dtype, rest, weight, "a, b, c, d")
+    model = half(dtype, "y = ConvTranspose(x, w, strides=[2, 2])", weight, "a, b, c, d")
     found = [model.run({"x": x})["y"] for _ in range(4)]
     assert cut.call_count == 1
     for array in found:
@@ -141,34 +133,23 @@ def test_filters_of_transposed_convolutions_are_cut_once(dtype: np.dtype[Any], s
 
 
 ATEN = [
-    ("aten::mm(%x, %w)", (70, 80), (3, 70)),
-    ("aten::matmul(%x, %w)", (70, 80), (2, 3, 70)),
-    ("aten::matmul(%w, %x)", (80, 70), (70, 3)),
-    ("aten::linear(%x, %w, %none)", (80, 70), (3, 70)),
-    ("aten::linear(%x, %w, %bias)", (9, 70), (4, 70)),
-    ("aten::addmm(%bias, %x, %w, %one, %two)", (70, 9), (3, 70)),
-    ("aten::bmm(%x, %w)", (4, 70, 9), (4, 3, 70)),
-    ("aten::conv2d(%x, %w, %none, %ones, %ones, %ones, %one)", (8, 4, 3, 3), (1, 4, 9, 9)),
-    ("aten::conv1d(%x, %w, %bias, %ones, %ones, %ones, %one)", (9, 4, 3), (1, 4, 9)),
-    ("aten::conv_transpose1d(%x, %w, %bias, %ones, %ones, %zeros, %one, %ones)", (4, 9, 3), (1, 4, 9)),
+    ("mm(x, w)", (70, 80), (3, 70)),
+    ("matmul(x, w)", (70, 80), (2, 3, 70)),
+    ("matmul(w, x)", (80, 70), (70, 3)),
+    ("linear(x, w, None)", (80, 70), (3, 70)),
+    ("linear(x, w, bias)", (9, 70), (4, 70)),
+    ("addmm(bias, x, w, 1, 2)", (70, 9), (3, 70)),
+    ("bmm(x, w)", (4, 70, 9), (4, 3, 70)),
+    ("conv2d(x, w, None, [1, 1], [1, 1], [1, 1], 1)", (8, 4, 3, 3), (1, 4, 9, 9)),
+    ("conv1d(x, w, bias, [1], [1], [1], 1)", (9, 4, 3), (1, 4, 9)),
+    ("conv_transpose1d(x, w, bias, [1], [1], [0], 1, [1])", (4, 9, 3), (1, 4, 9)),
 ]
 
 
 def torch_half(dtype: np.dtype[Any], call: str, weight: np.ndarray[Any, Any]) -> CompiledModel:
-    rank = 2 if "2d" in call else 1
-    constants = {"none": ("NoneType", None), "one": ("int", 1), "two": ("int", 2)}
-    constants |= {"ones": ("int[]", [1] * rank), "zeros": ("int[]", [0] * rank)}
-    lines = [
-        f"  %{name} : {kind} = prim::Constant[value={value}]()\n"
-        for name, (kind, value) in constants.items()
-        if f"%{name}" in call
-    ]
-    bias = f'  %bias : {NAMES[dtype]}(9) = prim::Constant[value=@"bias"]()\n'
-    rest = "".join(lines) + (bias if "%bias" in call else "") + f"  %y : Tensor = {call}\n  return (%y)\n"
-    sizes = ", ".join(map(str, weight.shape))
-    text = f'graph(%x : Tensor):\n  %w : {NAMES[dtype]}({sizes}) = prim::Constant[value=@"w"]()\n{rest}'
     weights = {"w": weight, "bias": np.linspace(-1, 1, 9).astype(dtype)}
-    return irc.compile(parse_graph(text, weights={name: Tensor.of(array, name) for name, array in weights.items()}))
+    inputs = "x: Tensor" + "".join(typed(name, array) for name, array in weights.items() if name in call)
+    return compiled(ir(inputs, f"y = aten.{call}", "y"), weights)
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
@@ -194,8 +175,7 @@ def test_halves_of_torchscript_are_widened_once(
 
 def test_one_weight_of_two_products_is_widened_once(made: list[int]) -> None:
     weight = RNG.standard_normal((SIZE, SIZE)).astype(np.float16)
-    rest = "  %p : Half(*) = onnx::MatMul(%x, %w)\n  %y : Half(*) = onnx::MatMul(%p, %w)"
-    model = half(np.dtype(np.float16), rest, weight, "n, m")
+    model = half(np.dtype(np.float16), "y = MatMul(MatMul(x, w), w)", weight, "n, m")
     model.run({"x": X.astype(np.float16)})
     assert made == [weight.size]
 
@@ -212,14 +192,7 @@ def test_runs_of_limited_memory_keep_no_more_than_they_may_use(made: list[int]) 
 
 
 def test_all_that_is_kept_counts_for_a_limit(made: list[int]) -> None:
-    other = (
-        '  %t : Float() = prim::Constant[value=tensor([0.5])]()\n  %u : Char(64, 64) = prim::Constant[value=@"u"]()\n'
-    )
-    sum_of = (
-        "  %v : Float(*) = onnx::DequantizeLinear(%u, %t)\n  %p : Float(*) = onnx::MatMul(%x, %w)\n"
-        "  %y : Float(*) = onnx::MatMul(%p, %v)\n  return (%y)"
-    )
-    model = quantised(other + sum_of, weights={"u": -Q})
+    model = quantised("y = MatMul(MatMul(x, w), DequantizeLinear(u, 0.5))", u=-Q)
     for times in (3, 4):  # the second of them anew, for so much may be used, but not kept
         model.run({"x": X}, limits=irc.Limits(bytes=2 * WEIGHTS.nbytes - 1))
         assert len(made) == times - 1
@@ -230,39 +203,34 @@ def test_all_that_is_kept_counts_for_a_limit(made: list[int]) -> None:
 
 PACKED = RNG.integers(0, 256, (SIZE, 2, 16, 1)).astype(np.uint8)
 SCALES = RNG.uniform(0.01, 0.02, (SIZE, 2, 1, 1)).astype(np.float32)
-UNPACKED = """graph(%x : Float(n, 64)):
-  %q : Byte(64, 2, 16, 1) = prim::Constant[value=@"q"]()
-  %by : Byte(2) = prim::Constant[value=tensor([0, 4])]()
-  %low : Byte() = prim::Constant[value=tensor([15])]()
-  %s : Float(64, 2, 1, 1) = prim::Constant[value=@"s"]()
-  %square : Long(2) = prim::Constant[value=tensor([64, 64])]()
-  %a : Byte(*) = onnx::BitShift[direction="RIGHT"](%q, %by)
-  %b : Byte(*) = onnx::BitwiseAnd(%a, %low)
-  %c : Float(*) = onnx::Cast[to=1](%b)
-  %d : Float(64, 2, 16, 2) = onnx::Mul(%c, %s)
-  %e : Float(64, 64) = onnx::Reshape(%d, %square)
-"""
 
 
-def unpacked(rest: str) -> CompiledModel:
-    weights = {name: Tensor.of(array, name) for name, array in {"q": PACKED, "s": SCALES}.items()}
-    return irc.compile(parse_graph(UNPACKED + rest, weights=weights), passes="fuse")
+def unpacking(packed: str) -> str:
+    """Halves of bytes times their scales, as statements of `ir` have them."""
+    return f"Reshape(Mul(Cast(BitwiseAnd(BitShift({packed}, by, direction='RIGHT'), low), to=1), s), [64, 64])"
+
+
+def unpacked(body: str, outputs: str = "y") -> CompiledModel:
+    bits = {"by": np.array([0, 4], np.uint8), "low": np.array(15, np.uint8)}
+    weights = {"q": PACKED, "r": PACKED[::-1].copy(), "s": SCALES, **bits}
+    inputs = "x: Float(n, 64)" + "".join(typed(name, array) for name, array in weights.items())
+    return compiled(typed_ir(inputs, f"e = {unpacking('q')}; {body}", outputs), weights, passes="fuse")
 
 
 NUMBERS = (np.concatenate([PACKED & 15, PACKED >> 4], -1) * SCALES).reshape(SIZE, SIZE)
 
 
 @pytest.mark.parametrize(
-    ("rest", "expected"),
+    ("body", "outputs", "expected"),
     [
-        ("  %y : Float(*) = onnx::MatMul(%x, %e)\n  return (%y)", X @ NUMBERS),
-        ("  %f : Float(*) = onnx::Transpose(%e)\n  %y : Float(*) = onnx::MatMul(%x, %f)\n  return (%y)", X @ NUMBERS.T),
-        ("  return (%e)", NUMBERS),
-        ("  %y : Float(*) = onnx::MatMul(%x, %e)\n  %z : Float(*) = onnx::Neg_(%e)\n  return (%y)", X @ NUMBERS),
+        ("y = MatMul(x, e)", "y", X @ NUMBERS),
+        ("y = MatMul(x, Transpose(e))", "y", X @ NUMBERS.T),
+        ("", "e", NUMBERS),
+        ("y = MatMul(x, e); z = Neg_(e)", "y", X @ NUMBERS),
     ],
 )
-def test_packed_weights_are_unpacked_once(rest: str, expected: np.ndarray[Any, Any]) -> None:
-    model = unpacked(rest)
+def test_packed_weights_are_unpacked_once(body: str, outputs: str, expected: np.ndarray[Any, Any]) -> None:
+    model = unpacked(body, outputs)
     assert "BitShift" in str(model.graph)
     for _ in range(4):
         (found,) = model.run({"x": X}).values()
@@ -270,7 +238,7 @@ def test_packed_weights_are_unpacked_once(rest: str, expected: np.ndarray[Any, A
         assert found.flags.writeable
         found[:] = 7
     kernels = [model.profile({"x": X}).counters.kernels for _ in range(2)]
-    assert kernels[0] == kernels[1] < (4 if "MatMul" in rest and "Neg_" not in rest else 9)
+    assert kernels[0] == kernels[1] < (4 if "MatMul" in body and "Neg_" not in body else 9)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +273,7 @@ def test_of_what_a_group_gives_only_tensors_are_kept(type: str, value: object, l
 
 
 def test_packed_weights_and_limits() -> None:
-    model = unpacked("  %y : Float(*) = onnx::MatMul(%x, %e)\n  return (%y)")
+    model = unpacked("y = MatMul(x, e)")
     few = irc.Limits(bytes=NUMBERS.nbytes // 2)
     with pytest.raises(Error, match="IRC442"):
         model.run({"x": X}, limits=few)
@@ -315,20 +283,7 @@ def test_packed_weights_and_limits() -> None:
 
 def test_what_a_later_run_keeps_is_not_in_memory_that_runs_use_again() -> None:
     """Runs of little memory do not keep what a group makes, and plan where it lies; one that may use more keeps it."""
-    own = [line for line in UNPACKED.splitlines()[1:] if line.split()[0] in ("%q", "%a", "%b", "%c", "%d", "%e")]
-    second = re.sub(r"%([qabcde])\b", r"%\g<1>2", "\n".join(own)).replace('@"q"', '@"r"')
-    rest = f"""  %m : Float(*) = onnx::MatMul(%x, %e)
-{second}
-  %n : Float(*) = onnx::MatMul(%m, %e2)
-  %t : Float(*) = onnx::Transpose(%n)
-  %square_of : Float(*) = onnx::MatMul(%t, %n)
-  %h : Float(*) = onnx::Tanh(%square_of)
-  %y : Float(*) = onnx::MatMul(%n, %h)
-  return (%y)
-"""
-    arrays = {"q": PACKED, "r": PACKED[::-1].copy(), "s": SCALES}
-    weights = {name: Tensor.of(array, name) for name, array in arrays.items()}
-    model = irc.compile(parse_graph(UNPACKED + rest, weights=weights), passes="fuse")
+    model = unpacked(f"n = MatMul(MatMul(x, e), {unpacking('r')}); y = MatMul(n, Tanh(MatMul(Transpose(n), n)))")
     few = irc.Limits(bytes=2 * NUMBERS.nbytes - 1)
     first = model.run({"x": X}, limits=few)["y"]
     for limits in (few, few, None, None, None):
@@ -337,11 +292,11 @@ def test_what_a_later_run_keeps_is_not_in_memory_that_runs_use_again() -> None:
 
 
 INTEGER = [
-    ("onnx::MatMulInteger(%x, %w, %one, %z)", (64, 64), (3, 64)),
-    ("onnx::MatMulInteger(%x, %w)", (64, 64), (3, 64)),
-    ("onnx::ConvInteger(%x, %w, %one)", (4, 2, 3, 3), (1, 2, 9, 9)),
-    ("onnx::QLinearMatMul(%x, %f, %one, %w, %f, %z, %f, %one)", (64, 64), (3, 64)),
-    ("onnx::QLinearConv(%x, %f, %one, %w, %f, %zero, %f, %one)", (4, 2, 3, 3), (1, 2, 9, 9)),
+    ("MatMulInteger(x, w, one, z)", (64, 64), (3, 64)),
+    ("MatMulInteger(x, w)", (64, 64), (3, 64)),
+    ("ConvInteger(x, w, one)", (4, 2, 3, 3), (1, 2, 9, 9)),
+    ("QLinearMatMul(x, f, one, w, f, z, f, one)", (64, 64), (3, 64)),
+    ("QLinearConv(x, f, one, w, f, zero, f, one)", (4, 2, 3, 3), (1, 2, 9, 9)),
 ]
 
 
@@ -357,22 +312,13 @@ def test_integer_weights_are_made_floats_once(
         "one": np.array(7, np.uint8),
         "f": np.array(0.25, np.float32),
     }
-    names = {"int8": "Char", "uint8": "Byte", "float32": "Float"}
-    used = {name: array for name, array in constants.items() if f"%{name}," in call or f"%{name})" in call}
-    types = {name: f"{names[x.dtype.name]}({', '.join(map(str, x.shape))})" for name, x in used.items()}
-    lines = [f'  %{name} : {type} = prim::Constant[value=@"{name}"]()\n' for name, type in types.items()]
-    text = (
-        f"graph(%x : Byte({', '.join('abcd'[: len(sizes)])})):\n{''.join(lines)}  %y : Tensor = {call}\n  return (%y)\n"
-    )
-
-    def compiled() -> CompiledModel:
-        return irc.compile(parse_graph(text, weights={name: Tensor.of(array, name) for name, array in used.items()}))
-
-    model, x = compiled(), RNG.integers(0, 256, sizes).astype(np.uint8)
+    inputs = f"x: Byte({', '.join('abcd'[: len(sizes)])})" + "".join(typed(*each) for each in constants.items())
+    text = ir(inputs, f"y = {call}", "y")
+    model, x = compiled(text, constants), RNG.integers(0, 256, sizes).astype(np.uint8)
     results = [model.run({"x": x})["y"] for _ in range(3)]
     assert [call.args[0].size for call in made.call_args_list] == [constants["w"].size]
     few = irc.Limits(bytes=1 << 13)
-    other = compiled()
+    other = compiled(text, constants)
     for _ in range(2):
         np.testing.assert_array_equal(other.run({"x": x}, limits=few)["y"], results[0])
     assert made.call_count == (3 if constants["w"].size > 1000 else 2)
@@ -382,28 +328,26 @@ def test_integer_weights_are_made_floats_once(
 @pytest.mark.parametrize("most", [0, WEIGHTS.nbytes - 1, WEIGHTS.nbytes, 2 * WEIGHTS.nbytes])
 def test_what_is_kept_is_bounded(most: int, made: list[int], tune: Tune) -> None:
     tune("irc.runtime.prepack.MOST_BYTES", most)
-    other = "  %t : Float() = prim::Constant[value=tensor([0.5])]()\n  %v : Float(*) = onnx::DequantizeLinear(%q, %t)\n"
-    sum_of = "  %p : Float(*) = onnx::MatMul(%x, %w)\n  %y : Float(*) = onnx::MatMul(%p, %v)\n  return (%y)"
-    model = quantised(other + sum_of)
+    model = quantised("v = DequantizeLinear(q, 0.5); y = MatMul(MatMul(x, w), v)")
     results = [model.run({"x": X})["y"] for _ in range(3)]
     assert len(made) == (6 if most < WEIGHTS.nbytes else 4)  # of one constant, one thing
     np.testing.assert_array_equal(results[0], results[2])
 
 
 @pytest.mark.parametrize(
-    "rest",
+    ("body", "outputs"),
     [
-        "  %y : Float(*) = onnx::Relu_(%w)\n  return (%y)",
-        "  %v : Float(*) = onnx::Relu_(%w)\n  %y : Float(*) = onnx::Add(%w, %v)\n  return (%y)",
-        "  %v : Float(*) = onnx::Transpose(%w)\n  %y : Float(*) = onnx::Neg_(%v)\n  return (%w)",
-        "  %y : Float(*) = onnx::Neg(%w)\n  return (%y)",
-        "  return (%w)",
-        "  %y : Float(*) = onnx::Transpose(%w)\n  return (%y, %w)",
-        "  %v : Float(*) = onnx::Neg(%w)\n  %y : Float(*) = onnx::Neg_(%v)\n  return (%y)",
+        ("y = Relu_(w)", "y"),
+        ("v = Relu_(w); y = Add(w, v)", "y"),
+        ("y = Neg_(Transpose(w))", "w"),
+        ("y = Neg(w)", "y"),
+        ("", "w"),
+        ("y = Transpose(w)", "y, w"),
+        ("y = Neg_(Neg(w))", "y"),
     ],
 )
-def test_nobody_writes_what_is_kept(rest: str) -> None:
-    model, inplace_variant = quantised(rest, passes="none"), quantised(rest, passes="none")
+def test_nobody_writes_what_is_kept(body: str, outputs: str) -> None:
+    model, inplace_variant = (quantised(body, outputs, passes="none") for _ in range(2))
     for _ in range(4):
         expected = inplace_variant.run({"x": X}, limits=irc.Limits(bytes=1 << 20))
         for found, right in zip(model.run({"x": X}).values(), expected.values(), strict=True):
@@ -413,17 +357,16 @@ def test_nobody_writes_what_is_kept(rest: str) -> None:
 
 
 def test_nor_does_who_calls_the_function_that_makes_it(made: list[int]) -> None:
-    rest = "  %y : Float(*) = onnx::MatMul(%x, %w)\n  return (%y, %w)"
-    functions = f"\ngraph weights(%x : Float(n, {SIZE})):\n{CONSTANTS}{rest}\n"
+    function = ir(DEQUANTISED, "w = DequantizeLinear(q, s, z); y = MatMul(x, w)", "y, w")
     text = f"""graph(%x : Float(n, {SIZE})):
   %f : Function = prim::Constant[name="weights"]()
-  %p : Float(*), %w : Float({SIZE}, {SIZE}) = prim::CallFunction(%f, %x)
-  %v : Float(*) = onnx::Neg_(%w)
-  %y : Float(*) = onnx::MatMul(%p, %v)
+  %p, %w = prim::CallFunction(%f, %x)
+  %v = onnx::Neg_(%w)
+  %y = onnx::MatMul(%p, %v)
   return (%y)
-"""
-    weights = {name: Tensor.of(array, name) for name, array in {"q": Q, "s": SCALE, "z": ZERO}.items()}
-    model = irc.compile(parse_module(text + functions, weights=weights), passes="none")
+
+{function.replace("graph", "graph weights", 1)}"""
+    model = compiled(text, {"q": Q, "s": SCALE, "z": ZERO}, passes="none")
     for _ in range(3):
         np.testing.assert_allclose(model.run({"x": X})["y"], X @ WEIGHTS @ -WEIGHTS, rtol=1e-3, atol=1e-2)
     assert len(made) == 3
@@ -459,18 +402,10 @@ def test_interrupts_leave_nothing_half_made(files: str) -> None:
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 @pytest.mark.parametrize("rows", [1, 8])
 def test_views_of_what_is_kept_are_constants_too(rows: int, backend: str, made: list[int]) -> None:
-    text = """graph(%x : Float(n, 160)):
-  %q : Char(2, 96, 160) = prim::Constant[value=@"q"]()
-  %s : Float() = prim::Constant[value=tensor([0.5])]()
-  %n : Long(2) = prim::Constant[value=tensor([192, 160])]()
-  %w : Float(2, 96, 160) = onnx::DequantizeLinear(%q, %s)
-  %v : Float(192, 160) = onnx::Reshape(%w, %n)
-  %t : Float(160, 192) = onnx::Transpose[perm=[1, 0]](%v)
-  %y : Float(n, 192) = onnx::MatMul(%x, %t)
-  return (%y)
-"""
+    body = "y = MatMul(x, Transpose(Reshape(DequantizeLinear(q, 0.5), [192, 160]), perm=[1, 0]))"
+    text = typed_ir("x: Float(n, 160); q: @Char(2, 96, 160)", body, "y")
     q, x = RNG.integers(-99, 99, (2, 96, 160)).astype(np.int8), RNG.standard_normal((rows, 160)).astype(np.float32)
-    model = irc.compile(parse_graph(text, weights={"q": Tensor.of(q, "q")}), backend=backend)
+    model = compiled(text, {"q": q}, backend=backend)
     wanted = x @ (q.reshape(192, 160).T * np.float32(0.5))
     for limits in (None, None, irc.Limits(bytes=1 << 22), None):
         np.testing.assert_allclose(model.run({"x": x}, limits=limits)["y"], wanted, rtol=1e-4, atol=1e-2)
