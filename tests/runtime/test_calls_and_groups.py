@@ -161,19 +161,16 @@ def test_missing_kernels_in_functions_and_groups_are_found():
     assert "NotThere" in str(caught.value) and "NorThere" in str(caught.value)
 
 
-GROUP = """
-graph(%x : Float(n, 3), %w : Float(3, 3), %b : Float(3)):
-  %y : Float(n, 3) = prim::FusionGroup_0(%x, %w, %b)
-  return (%y, %x)
-with prim::FusionGroup_0 = graph(%x : Float(n, 3), %w : Float(3, 3), %b : Float(3)):
-  %half : Float() = prim::Constant[value=tensor<Float()>([0.5])]()
-  %p : Float(n, 3) = onnx::MatMul(%x, %w)
-  %q : Float(n, 3) = onnx::Add(%b, %p)
-  %r : Float(n, 3) = onnx::Mul(%q, %half)
-  %s : Float(n, 3) = onnx::Relu(%r)
-  %t : Float(n, 3) = onnx::Add(%s, %x)
-  return (%t)
-"""
+GROUP = typed_ir(
+    "x: Float(n, 3); w: Float(3, 3); b: Float(3)",
+    "y = FusionGroup_0(x, w, b)",
+    "y, x",
+    FusionGroup_0=(
+        "x: Float(n, 3); w: Float(3, 3); b: Float(3)",
+        "q = Add(b, MatMul(x, w)); y = Add(Relu(Mul(q, 0.5)), x)",
+        "y",
+    ),
+)
 
 
 def test_members_of_a_group_are_one_unit_and_run_in_place():
@@ -201,23 +198,21 @@ def test_groups_do_not_overwrite_what_is_still_needed():
 
 
 def test_groups_do_not_overwrite_views_or_what_views_show():
-    text = """
-    graph(%x : Float(2, 2), %shape : Long(1)):
-      %y : Float(4), %v : Float(4) = prim::FusionGroup_0(%x, %shape)
-      return (%y, %v)
-    with prim::FusionGroup_0 = graph(%x : Float(2, 2), %shape : Long(1)):
-      %a : Float(2, 2) = onnx::Neg(%x)
-      %v : Float(4) = onnx::Reshape(%a, %shape)
-      %b : Float(2, 2) = onnx::Relu(%a)
-      %w : Float(4) = onnx::Reshape(%b, %shape)
-      %c : Float(4) = onnx::Exp(%w)
-      return (%c, %v)
-    """
+    text = typed_ir(
+        "x: Float(2, 2); shape: Long(1)",
+        "y, v = FusionGroup_0(x, shape)",
+        "y, v",
+        FusionGroup_0=(
+            "x: Float(2, 2); shape: Long(1)",
+            "a = Neg(x); v = Reshape(a, shape); b = Relu(a); c = Exp(Reshape(b, shape))",
+            "c, v",
+        ),
+    )
     counters = Run()
     y, v = run(text, f32([1, -2], [3, -4]), i64([4]), counters=counters)
     assert v.tolist() == [-1, 2, -3, 4]
     np.testing.assert_allclose(y, np.exp([0, 2, 0, 4]), rtol=1e-6)
-    assert counters.in_place == 1  # Exp over b, which only w shows; not Relu over a, which v shows
+    assert counters.in_place == 1  # Exp over b, which only its view shows; not Relu over a, which v shows
 
 
 @pytest.mark.parametrize(
@@ -260,7 +255,7 @@ def test_where_overwrites_a_branch_not_the_condition():
 
 
 def test_a_failing_operator_inside_a_group_is_named():
-    plan = lower(graph_of(GROUP.replace("= onnx::Relu(%r)", "= onnx::Relu(%r) # inner relu")))
+    plan = lower(graph_of(GROUP))
     with pytest.raises(Error) as caught:
         plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(7, np.float32)])
     assert caught.value.where == "onnx::Add '%q'"
@@ -400,18 +395,10 @@ def test_a_group_leaves_nothing_behind_that_nobody_reads():
 
 
 def test_one_subgraph_may_serve_two_groups():
-    graph = graph_of("""
-    graph(%x : Float(3)):
-      %a : Float(3) = prim::FusionGroup_0(%x)
-      %b : Float(3) = prim::FusionGroup_1(%a)
-      return (%a, %b)
-    with prim::FusionGroup_0 = graph(%x : Float(3)):
-      %a : Float(3) = onnx::Neg(%x)
-      %b : Float(3) = onnx::Add(%a, %a)
-      return (%b)
-    with prim::FusionGroup_1 = graph(%x : Float(3)):
-      return (%x)
-    """)
+    negated = ("x: Float(3)", "a = Neg(x); b = Add(a, a)", "b")
+    other = ("x: Float(3)", "", "x")
+    calls = "a = FusionGroup_0(x); b = FusionGroup_1(a)"
+    graph = graph_of(typed_ir("x: Float(3)", calls, "a, b", FusionGroup_0=negated, FusionGroup_1=other))
     first, second = graph.nodes
     second.attributes["Subgraph"] = first.attributes["Subgraph"]
     a, b = lower(graph).run([f32(1, 2, 3)])
@@ -419,22 +406,9 @@ def test_one_subgraph_may_serve_two_groups():
 
 
 def test_what_a_group_reads_is_not_overwritten_in_it_if_its_subgraph_serves_another_too():
-    graph = graph_of("""
-    graph(%x : Float(3)):
-      %a : Float(3) = onnx::Neg(%x)
-      %p : Float(3) = prim::FusionGroup_0(%a)
-      %b : Float(3) = onnx::Add(%x, %x)
-      %q : Float(3) = prim::FusionGroup_1(%b)
-      %s : Float(3) = onnx::Add(%p, %a)
-      %t : Float(3) = onnx::Add(%q, %s)
-      return (%t)
-    with prim::FusionGroup_0 = graph(%x : Float(3)):
-      %a : Float(3) = onnx::Neg(%x)
-      %b : Float(3) = onnx::Mul(%a, %a)
-      return (%b)
-    with prim::FusionGroup_1 = graph(%x : Float(3)):
-      return (%x)
-    """)
+    squared, other = ("x: Float(3)", "y = Mul(x, x)", "y"), ("x: Float(3)", "", "x")
+    calls = "a = Neg(x); p = FusionGroup_0(a); q = FusionGroup_1(Add(x, x)); t = Add(q, Add(p, a))"
+    graph = graph_of(typed_ir("x: Float(3)", calls, "t", FusionGroup_0=squared, FusionGroup_1=other))
     first, second = (node for node in graph.nodes if node.kind == "prim::FusionGroup")
     second.attributes["Subgraph"] = first.attributes["Subgraph"]
     (t,) = lower(graph).run([f32(1, 2, 3)])
@@ -455,16 +429,9 @@ def test_groups_are_checked():
 
 @pytest.mark.parametrize("value", ["3", "[1, 2]", '"fused"'])
 def test_what_other_operators_call_a_subgraph_is_an_attribute_like_any_other(value: str) -> None:
-    model = irc.compile(
-        parse_graph(f"""graph(%x : Float(2)):
-  %a : Float(2) = onnx::Neg(%x)
-  %l : Tensor[] = prim::ListConstruct[Subgraph={value}](%a)
-  %b : Tensor = prim::ListUnpack[Subgraph={value}](%l)
-  %c : Float(2) = onnx::Softmax(%b)
-  %d : Float(2) = onnx::Neg(%c)
-  return (%d)
-""")
-    )
+    listed = f'l: "Tensor[]" = prim.ListConstruct(Neg(x), Subgraph={value})'
+    body = f"{listed}; d = Neg(Softmax(prim.ListUnpack(l, Subgraph={value})))"
+    model = irc.compile(parse_graph(typed_ir("x: Float(2)", body, "d")))
     for _ in range(3):  # the later ones in planned memory
         assert model.run({"x": f32(1, 1)})["d"].tolist() == [-0.5, -0.5]
     model.profile({"x": f32(1, 1)})
