@@ -15,7 +15,7 @@ from irc.runtime import execution, memory_plan
 from irc.runtime.backends import Backend, Declined, Unsupported
 from irc.runtime.plan import lower
 from tests.effort import Tune, examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 RNG = np.random.default_rng(0)
 
@@ -53,20 +53,12 @@ def check(graph: Graph, model: irc.CompiledModel, donate: Any = (), rounds: int 
             np.testing.assert_array_equal(a, b)
 
 
-BLOCK = """
-graph(%x : Float(1, 4, 8)):
-  %a : Float(1, 4, 8) = onnx::Neg(%x)
-  %b : Float(1, 4, 8) = onnx::Ceil(%a)
-  %c : Float(1, 8, 8) = onnx::Concat[axis=1](%a, %b)
-  %d : Float(1, 8, 8) = onnx::Relu(%c)
-  %e : Float(1, 8, 8) = onnx::MatMul(%d, %d)
-  %f : Float(1, 16, 8) = onnx::Concat[axis=-2](%c, %e)
-  %g : Float(1, 16, 8) = onnx::Abs(%f)
-  %h : Float(1, 8, 8) = onnx::MatMul(%c, %e)
-  %i : Float(1, 24, 8) = onnx::Concat[axis=1](%g, %h)
-  %j : Float(1, 24, 1) = onnx::ReduceSum[keepdims=1](%i, %axis)
-  return (%j)
-""".replace("):\n", "):\n  %axis : Long(1) = prim::Constant[value=tensor([2])]()\n", 1)
+BLOCK = typed_ir(
+    "x: Float(1, 4, 8)",
+    "a = Neg(x); b = Ceil(a); c = Concat(a, b, axis=1); d = Relu(c); e = MatMul(d, d); f = Concat(c, e, axis=-2); "
+    "g = Abs(f); h = MatMul(c, e); i = Concat(g, h, axis=1); j = ReduceSum(i, [2], keepdims=1)",
+    "j",
+)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])
@@ -87,17 +79,8 @@ def test_a_dense_block_lies_in_one_place(backend: str, tune: Tune) -> None:
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_an_image_is_resized_where_it_is_concatenated(backend: str, mode: str) -> None:
-    text = f"""
-graph(%x : Float(1, 2, 3, 3)):
-  %none : NoneType = prim::Constant()
-  %scales : Float(4) = prim::Constant[value=tensor([1., 1., 2., 2.])]()
-  %a : Float(1, 2, 3, 3) = onnx::Neg(%x)
-  %b : Float(1, 2, 6, 6) = onnx::Resize[mode="{mode}"](%a, %none, %scales)
-  %c : Float(1, 2, 6, 6) = onnx::Ceil(%b)
-  %d : Float(1, 4, 6, 6) = onnx::Concat[axis=1](%b, %c)
-  %y : Float(1, 4, 6, 6) = onnx::Relu(%d)
-  return (%y)
-"""
+    resized = f"b = Resize(Neg(x), None, [1., 1., 2., 2.], mode='{mode}')"
+    text = typed_ir("x: Float(1, 2, 3, 3)", f"{resized}; d = Concat(b, Ceil(b), axis=1); y = Relu(d)", "y")
     model = compiled(text, backend)
     check(parse_graph(text), model)
     assert joined(model) == ["d"]
@@ -119,99 +102,46 @@ def test_concats_that_would_take_more_memory_copy(tune: Tune) -> None:
         assert joined(model) == names
 
 
-ALONE = """
-graph(%x : Float(2, 4), %y : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Neg(%x)
-  %b : Float(2, 4) = onnx::Exp(%y)
-  {}
-  %z : Tensor = onnx::Cast[to=11](%c)
-  return ({})
-"""
 CASES = {
-    "operands made for it": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z", True),
-    "one operand": ("%c : Float(2, 4) = onnx::Concat[axis=0](%a)", "%z", True),
-    "an operand that is read later": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %a2", True),
-    "one operand twice": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %a)", "%z", False),
-    "rows side by side": ("%c : Float(2, 8) = onnx::Concat[axis=1](%a, %b)", "%z", False),
-    "an input": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %x)", "%z", False),
-    "an operand that is an output": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %b", False),
-    "an output": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %c", False),
-    "an operand in a returned list": ("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z, %list", False),
-    "a view": (
-        "%v : Float(4, 2) = onnx::Transpose(%b)\n  %c : Float(6, *) = onnx::Concat[axis=0](%w, %v)",
-        "%z",
-        False,
-    ),
-    "a part of another": (
-        "%p : Float(4, 4) = onnx::Concat[axis=0](%b, %a)\n  %c : Float(8, 4) = onnx::Concat[axis=0](%p, %a)",
-        "%z",
-        False,
-    ),
-    "an operand written before": (
-        "%i : Float(2, 4) = onnx::Relu_(%a)\n  %c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)",
-        "%z",
-        False,
-    ),
-    "an operand written later": (
-        "%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)\n  %i : Float(2, 4) = onnx::Add_(%a, %b)",
-        "%z, %a2",
-        False,
-    ),
-    "a result written later": (
-        "%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)\n  %i : Float(4, 4) = onnx::Neg_(%c)",
-        "%z, %a2",
-        False,
-    ),
-    "a dummy beside it": (
-        "%n : Long(1) = prim::Constant[value=tensor([0])]()\n"
-        "  %m : Float(0, 4) = onnx::Slice(%x, %n, %n)\n"
-        "  %t : Float(4, 2) = onnx::Transpose(%y)\n"
-        "  %o : Float(0, 2) = onnx::MatMul(%m, %t)\n"
-        "  %c : Float(4, 4) = onnx::Concat[axis=0](%a, %o, %b)",
-        "%z",
-        True,
-    ),
-    "operands of two types": (
-        "%p : Tensor = onnx::Cast[to=7](%a)\n"
-        "  %q : Tensor = onnx::Cast[to=13](%b)\n"
-        "  %c : Tensor = onnx::Concat[axis=0](%p, %q)",
-        "%z",
-        False,
-    ),
+    "operands made for it": ("c = Concat(a, b, axis=0)", "z", True),
+    "one operand": ("c = Concat(a, axis=0)", "z", True),
+    "an operand that is read later": ("c = Concat(a, b, axis=0); a2 = Exp(a)", "z, a2", True),
+    "one operand twice": ("c = Concat(a, a, axis=0)", "z", False),
+    "rows side by side": ("c = Concat(a, b, axis=1)", "z", False),
+    "an input": ("c = Concat(a, x, axis=0)", "z", False),
+    "an operand that is an output": ("c = Concat(a, b, axis=0)", "z, b", False),
+    "an output": ("c = Concat(a, b, axis=0)", "z, c", False),
+    "an operand in a returned list": ("c = Concat(a, b, axis=0); l: 'Tensor[]' = SequenceConstruct(b)", "z, l", False),
+    "a view": ("v = Transpose(b); c = Concat(MatMul(b, v), v, axis=0)", "z", False),
+    "a part of another": ("c = Concat(Concat(b, a, axis=0), a, axis=0)", "z", False),
+    "an operand written before": ("i = Relu_(a); c = Concat(a, b, axis=0)", "z", False),
+    "an operand written later": ("c = Concat(a, b, axis=0); i = Add_(a, b); a2 = Exp(a)", "z, a2", False),
+    "a result written later": ("c = Concat(a, b, axis=0); i = Neg_(c); a2 = Exp(a)", "z, a2", False),
+    "a dummy beside it": ("c = Concat(a, MatMul(Slice(x, [0], [0]), Transpose(y)), b, axis=0)", "z", True),
+    "operands of two types": ("c = Concat(Cast(a, to=7), Cast(b, to=13), axis=0)", "z", False),
     "one of several results, of which others are returned": (
-        "%p : Byte(2, 4), %q : Float(), %r : Byte() = onnx::DynamicQuantizeLinear(%a)\n"
-        "  %s : Byte(2, 4) = onnx::Max(%p, %p)\n"
-        "  %c : Tensor = onnx::Concat[axis=0](%p, %s)",
-        "%z, %q",
+        "p, q, r = DynamicQuantizeLinear(a); c = Concat(p, Max(p, p), axis=0)",
+        "z, q",
         False,
     ),
     "an operand whose elements shapes decide": (
-        "%s : Long(2) = onnx::Shape(%x)\n"
-        "  %k : Long(1, 2) = onnx::Flatten[axis=0](%s)\n"
-        "  %u : Long(1, 2) = onnx::Neg(%k)\n"
-        "  %f : Long(2, 4) = onnx::Cast[to=7](%a)\n"
-        "  %g : Long(8) = onnx::Flatten[axis=0](%f)\n"
-        "  %l : Long(1, 8) = onnx::Neg(%g)\n"
-        "  %c : Long(1, 10) = onnx::Concat[axis=1](%u, %l)",
-        "%z",
+        "u = Neg(Flatten(Shape(x), axis=0)); l = Neg(Flatten(Flatten(Cast(a, to=7), axis=0), axis=0)); "
+        "c = Concat(u, l, axis=1)",
+        "z",
         False,
     ),
 }
-AFTER = {
-    "%a2": "  %a2 : Float(2, 4) = onnx::Exp(%a)\n",
-    "%list": "  %list : Tensor[] = onnx::SequenceConstruct(%b)\n",
-    "%w": "  %w : Float(2, 2) = onnx::MatMul(%b, %v)\n",
-}
+
+
+def alone(statements: str, returned: str) -> str:
+    """A graph whose only Concat is ``c``."""
+    return ir("x, y: Float(2, 4)", f"a = Neg(x); b = Exp(y); {statements}; z = Cast(c, to=11)", returned)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_joins_its_operands(name: str) -> None:
-    lines, returned, joins = CASES[name]
-    text = ALONE.format(lines, returned)
-    for value, line in AFTER.items():
-        if value in text:
-            before = "  %c : " if value == "%w" else "  %z : "
-            text = text.replace(before, line + before, 1)
+    statements, returned, joins = CASES[name]
+    text = alone(statements, returned)
     model = compiled(text)
     check(parse_graph(text), model)
     assert ("c" in joined(model)) == joins
@@ -247,7 +177,7 @@ def test_what_is_written_over_a_part_keeps_the_memory_of_the_whole(tune: Tune) -
 
 
 def test_donated_memory_is_no_part() -> None:
-    text = ALONE.format("%c : Float(4, 4) = onnx::Concat[axis=0](%a, %b)", "%z")
+    text = alone("c = Concat(a, b, axis=0)", "z")
     model = compiled(text)
     check(parse_graph(text), model, donate=["x"])
     assert joined(model) == []
