@@ -70,10 +70,11 @@ def _constant(value: object, is_tensor: bool) -> tuple[str, str]:
     if value is None:
         return "NoneType", ""
     numbers = value if isinstance(value, list) else [value]
+    element = type(numbers[0]) if numbers else int
     if is_tensor:
-        kind = f"{ELEMENTS[type(numbers[0])]}({len(numbers) if numbers is value else ''})"
+        kind = f"{ELEMENTS[element]}({len(numbers) if numbers is value else ''})"
         return kind, f"tensor<{kind}>({numbers})"
-    return type(numbers[0]).__name__ + "[]" * (numbers is value), repr(value).replace("'", '"')
+    return element.__name__ + "[]" * (numbers is value), repr(value).replace("'", '"')
 
 
 def typed_ir(inputs: str, body: str, outputs: str, **groups: tuple[str, str, str]) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from tests.effort import Spy, examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
@@ -300,32 +300,20 @@ def natively(text: str, feeds: dict[str, Any], spy: Spy) -> tuple[Any, Any, int]
     return found, wanted, made.call_count
 
 
-TORCH_REDUCTIONS = """
-graph(%x : Tensor):
-  %none : NoneType = prim::Constant()
-  %yes : bool = prim::Constant[value=True]()
-  %no : bool = prim::Constant[value=False]()
-  %ends : int[] = prim::Constant[value=[0, -1]]()
-  %middle : int[] = prim::Constant[value=[1]]()
-  %all : int[] = prim::Constant[value=[]]()
-  %a : Tensor = aten::sum(%x, %none)
-  %b : Tensor = aten::sum(%x, %ends, %yes, %none)
-  %c : Tensor = aten::amax(%x, %middle, %no)
-  %d : Tensor = aten::amin(%x, %all, %yes)
-  %m : Tensor = aten::mean(%x, %middle, %no, %none)
-  %n : Tensor = aten::mean(%x, %none)
-  return (%a, %b, %c, %d, %m, %n)
-"""
+TORCH_REDUCTIONS = (
+    "a = aten.sum(x, None); b = aten.sum(x, [0, -1], True, None); "
+    "c = aten.amax(x, [1], False); d = aten.amin(x, [], True)"
+)
+TORCH_MEANS = "m = aten.mean(x, [1], False, None); n = aten.mean(x, None)"
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.uint8, np.bool_], ids=str)
 def test_reductions_of_torch(dtype: Any, order: tuple[int, ...], spy: Spy) -> None:
     x = (np.random.default_rng(0).standard_normal((3, 5, 40)) * 9).astype(dtype).transpose(order)
-    text = TORCH_REDUCTIONS
-    if x.dtype.kind != "f":
-        lines = [line for line in text.splitlines() if "mean" not in line]
-        text = "\n".join(lines).replace(", %m, %n", "")
+    text = ir("x: Tensor", TORCH_REDUCTIONS, "a, b, c, d")
+    if x.dtype.kind == "f":
+        text = ir("x: Tensor", f"{TORCH_REDUCTIONS}; {TORCH_MEANS}", "a, b, c, d, m, n")
     found, wanted, count = natively(text, {"x": x}, spy)
     assert count == (6 if x.dtype.kind == "f" else 4)
     tolerance = 3e-3 if dtype == np.float16 else 1e-5
@@ -333,19 +321,13 @@ def test_reductions_of_torch(dtype: Any, order: tuple[int, ...], spy: Spy) -> No
         np.testing.assert_allclose(found[key], value, rtol=tolerance, atol=tolerance, err_msg=key)
 
 
-TORCH_IMAGES = """
-graph(%x : Tensor, %w : Tensor, %b : Tensor, %m : Tensor, %v : Tensor):
-  %none : NoneType = prim::Constant()
-  %no : bool = prim::Constant[value=False]()
-  %e : float = prim::Constant[value=0.]()
-  %r : float = prim::Constant[value=0.1]()
-  %three : int = prim::Constant[value=3]()
-  %y : Tensor = aten::batch_norm(%x, %w, %b, %m, %v, %no, %r, %e, %no)
-  %z : Tensor = aten::batch_norm(%x, %none, %none, %m, %w, %no, %r, %r, %no)
-  %g : Tensor = aten::group_norm(%x, %three, %w, %b, %r, %no)
-  %h : Tensor = aten::group_norm(%x, %three, %none, %none, %r, %no)
-  return (%y, %z, %g, %h)
-"""
+TORCH_IMAGES = ir(
+    "x, w, b, m, v: Tensor",
+    "y = aten.batch_norm(x, w, b, m, v, False, 0.1, 0.0, False); "
+    "z = aten.batch_norm(x, None, None, m, w, False, 0.1, 0.1, False); "
+    "g = aten.group_norm(x, 3, w, b, 0.1, False); h = aten.group_norm(x, 3, None, None, 0.1, False)",
+    "y, z, g, h",
+)
 
 
 @pytest.mark.parametrize("is_last", [False, True])
