@@ -41,20 +41,11 @@ GROUPS = {
         "a = LayerNormalization(x, s, b); c = Tanh(a); y = LayerNormalization(c, s, b); z = Add(y, a)",
         "z",
     ),
-    "by hand": """
-graph(%x : Float(6, 70), %s : Float(70)):
-  %axes : Long(1) = prim::Constant[value=tensor([-1])]()
-  %e : Float() = prim::Constant[value=splat(0.001)]()
-  %m : Float(6, 1) = onnx::ReduceMean(%x, %axes)
-  %d : Float(6, 70) = onnx::Sub(%x, %m)
-  %q : Float(6, 70) = onnx::Mul(%d, %d)
-  %v : Float(6, 1) = onnx::ReduceMean(%q, %axes)
-  %w : Float(6, 1) = onnx::Add(%v, %e)
-  %r : Float(6, 1) = onnx::Sqrt(%w)
-  %n : Float(6, 70) = onnx::Div(%d, %r)
-  %y : Float(6, 70) = onnx::Mul(%n, %s)
-  return (%y, %w)
-""",
+    "by hand": typed_ir(
+        "x: Float(6, 70); s: Float(70)",
+        "d = Sub(x, ReduceMean(x, [-1])); w = Add(ReduceMean(Mul(d, d), [-1]), 0.001); y = Mul(Div(d, Sqrt(w)), s)",
+        "y, w",
+    ),
     "squeezed": typed_ir(
         "x: Float(4, 6, 9); y: Float(4, 6)", "a = Exp(x); m = ReduceSum(a, [2], keepdims=0); z = Mul(Log(m), y)", "z"
     ),
@@ -144,12 +135,7 @@ def test_code_tells_apart_what_varies_along_rows(rows: int) -> None:
     """Also where lanes lie across rows, and operands that do and do not vary are read alike."""
     x = np.random.default_rng(0).standard_normal((rows, 5)).astype(np.float32)
     for shape in ((), (5,), (rows, 1), (rows, 5), (1, 1), (1, 5)):
-        text = f"""
-graph(%x : Float({rows}, 5), %m : Float({str(shape).strip("(),")})):
-  %a : Float({rows}, 5) = onnx::Mul(%x, %m)
-  %y : Float({rows}, 5) = onnx::Softmax(%a)
-  return (%y)
-"""
+        text = typed_ir(f"x: Float({rows}, 5); m: {_type(list(shape))}", "y = Softmax(Mul(x, m))", "y")
         m = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
         model = irc.compile(parse_graph(text), backend=Native())
         found = model.run({"x": x, "m": m})["y"]
@@ -265,11 +251,7 @@ def test_groups_that_differ_in_the_axes_of_a_constant() -> None:
     """Such groups have the same operators, types and shapes, and yet no code in common."""
     x = np.arange(25, dtype=np.float32).reshape(5, 5)
     for axis in (0, 1, 0):
-        text = f"""graph(%x : Float(5, 5)):
-  %axes : Long(1) = prim::Constant[value=tensor([{axis}])]()
-  %m : Float(*, *) = onnx::ReduceMean(%x, %axes)
-  %y : Float(5, 5) = onnx::Sub(%x, %m)
-  return (%y)"""
+        text = typed_ir("x: Float(5, 5)", f"y = Sub(x, ReduceMean(x, [{axis}]))", "y")
         for passes in ("", "fuse"):  # as operators by themselves, and as a group
             found = irc.compile(parse_graph(text), passes, backend=Native()).run({"x": x})
             np.testing.assert_allclose(found["y"], x - x.mean(axis, keepdims=True), rtol=1e-5)

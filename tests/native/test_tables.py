@@ -110,27 +110,16 @@ def test_threads_at_once() -> None:
                 np.testing.assert_array_equal(found["v200"], value)
 
 
-RESHAPED = """
-graph(%x : KIND(6, 5, 7), %w : KIND(6, 5, 7)):
-  %apart : Long(4) = prim::Constant[value=tensor([2, 3, 5, 7])]()
-  %whole : Long(3) = prim::Constant[value=tensor([6, 5, 7])]()
-  %a : KIND(6, 5, 7) = onnx::Add(%x, %w)
-  %b : KIND(2, 3, 5, 7) = onnx::Reshape(%a, %apart)
-  %c : KIND(AXES) = onnx::Transpose[perm=[PERM]](%b)
-  %d : KIND(6, 5, 7) = onnx::Reshape(%c, %whole)
-  %e : KIND(6, 5, 7) = onnx::Mul(%d, %w)
-  %f : KIND(6, 5, 7) = onnx::Sub(%e, %USED)
-  %g : KIND(12, 5, 7) = onnx::Concat[axis=0](%d, %f)
-  %h : KIND(12, 5, 7) = onnx::Neg(%g)
-  return (%h)
-"""
-
-
 @pytest.mark.parametrize(("name", "dtype"), [("Float", "f4"), ("Double", "f8"), ("Int", "i4")])
-@pytest.mark.parametrize(("perm", "axes"), [("1, 0, 2, 3", "3, 2, 5, 7"), ("0, 3, 1, 2", "2, 7, 3, 5")])
+@pytest.mark.parametrize("perm", [[1, 0, 2, 3], [0, 3, 1, 2]])
 @pytest.mark.parametrize("used", ["w", "a", "d"])
-def test_a_reshape_that_copies(used: str, perm: str, axes: str, name: str, dtype: str) -> None:
-    text = RESHAPED.replace("KIND", name).replace("PERM", perm).replace("AXES", axes).replace("USED", used)
+def test_a_reshape_that_copies(used: str, perm: list[int], name: str, dtype: str) -> None:
+    text = typed_ir(
+        f"x, w: {name}(6, 5, 7)",
+        f"a = Add(x, w); d = Reshape(Transpose(Reshape(a, [2, 3, 5, 7]), perm={perm}), [6, 5, 7])\n"
+        f"h = Neg(Concat(d, Sub(Mul(d, w), {used}), axis=0))",
+        "h",
+    )
     feeds = [{each: (9 * f32(6, 5, 7)).astype(dtype) for each in "xw"} for _ in range(4)]
     assert same_runs(text, *feeds).counters.compiled == 1
 
@@ -143,17 +132,12 @@ def test_a_reshape_that_copies_only_in_some_runs() -> None:
     same_runs(text, *[{"x": f32(*shape), "s": np.array([-1])} for shape in shapes])
 
 
-PRODUCTS = """
-graph(%x : Float(ROWS, 24), %w : Float(24, 40), %b : Float(40), %u : Float(24, 40)):
-  %t : Float(40, 24) = onnx::Transpose[perm=[1, 0]](%u)
-  %y : Float(ROWS, 40) = onnx::Gemm(%x, %w, %b)
-  %z : Float(ROWS, 40) = onnx::Relu(%y)
-  %a : Float(ROWS, 24) = onnx::MatMul(%z, %t)
-  %c : Float(ROWS, 40) = onnx::Gemm[transA=0, transB=1](%a, %t)
-  %d : Float(ROWS, 40) = onnx::Softmax(%c)
-  %e : Float(ROWS, 40) = onnx::Neg(%d)
-  return (%e)
-"""
+PRODUCTS = typed_ir(
+    "x: Float(ROWS, 24); w: Float(24, 40); b: Float(40); u: Float(24, 40)",
+    "t = Transpose(u, perm=[1, 0]); a = MatMul(Relu(Gemm(x, w, b)), t)\n"
+    "e = Neg(Softmax(Gemm(a, t, transA=0, transB=1)))",
+    "e",
+)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 17])

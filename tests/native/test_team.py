@@ -17,27 +17,19 @@ from irc.native.panels import features_at_once
 from irc.runtime import threads
 from irc.runtime.kernels.convolution import convolve
 from irc.runtime.model import CompiledModel
+from tests.graphs import typed_ir
 
 RNG = np.random.default_rng(11)
 HAS_CONVOLUTIONS = features_at_once(8) is not None
 """Without them, the calls between convolutions are too few for a table."""
 
-NET = """
-graph(%x : Float(1, 16, 60, 60)):
-  %v : Float(24, 16, 3, 3) = prim::Constant[value=@"v"]()
-  %w : Float(96, 24, 1, 1) = prim::Constant[value=@"w"]()
-  %u : Float(24, 96, 3, 3) = prim::Constant[value=@"u"]()
-  %d : Float(24, 1, 3, 3) = prim::Constant[value=@"d"]()
-  %a : Float(1, 24, 60, 60) = onnx::Conv[pads=[1, 1, 1, 1]](%x, %v)
-  %b : Float(1, 24, 60, 60) = onnx::Sigmoid(%a)
-  %c : Float(1, 96, 60, 60) = onnx::Conv(%b, %w)
-  %e : Float(1, 96, 58, 58) = onnx::MaxPool[kernel_shape=[3, 3]](%c)
-  %f : Float(1, 24, 56, 56) = onnx::Conv(%e, %u)
-  %g : Float(1, 24, 56, 56) = onnx::Conv[group=24, pads=[1, 1, 1, 1]](%f, %d)
-  %h : Float(1, 48, 56, 56) = onnx::Concat[axis=1](%f, %g)
-  %s : Float(1, 48, 56, 56) = onnx::Softmax[axis=-1](%h)
-  return (%s)
-"""
+NET = typed_ir(
+    "x: Float(1, 16, 60, 60); v: @Float(24, 16, 3, 3); w: @Float(96, 24, 1, 1); u: @Float(24, 96, 3, 3); "
+    "d: @Float(24, 1, 3, 3)",
+    "c = Conv(Sigmoid(Conv(x, v, pads=[1, 1, 1, 1])), w); f = Conv(MaxPool(c, kernel_shape=[3, 3]), u)\n"
+    "s = Softmax(Concat(f, Conv(f, d, group=24, pads=[1, 1, 1, 1]), axis=1), axis=-1)",
+    "s",
+)
 
 
 def f32(*shape: int) -> Array:

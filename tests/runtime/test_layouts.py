@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import irc
 from irc.ir import parse_module
 from irc.runtime.array_memory import copy_as_it_lies
+from tests.graphs import ir
 
 BIG = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
 LAYOUTS = {
@@ -61,19 +62,13 @@ def test_any_slices(data: st.DataObject) -> None:
     assert merged(copy) == merged(array)
 
 
-CONTIGUOUS = """graph(%x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %zero : int = prim::Constant[value=0]()
-  %y : Tensor = aten::contiguous(%x, %zero)
-  %z : Tensor = aten::add_(%y, %one, %one)
-  return (%x)
-"""
-FLATTENED = CONTIGUOUS.replace("aten::contiguous(%x, %zero)", "aten::flatten(%x, %zero, %last)").replace(
-    "  %y", "  %last : int = prim::Constant[value=-1]()\n  %y"
-)
+WRITTEN = [
+    ir("x: Tensor", f"y = {same}; z = aten.add_(y, 1, 1)", "x")
+    for same in ("aten.contiguous(x, 0)", "aten.flatten(x, 0, -1)")
+]
 
 
-@pytest.mark.parametrize("text", [CONTIGUOUS, FLATTENED])
+@pytest.mark.parametrize("text", WRITTEN)
 @pytest.mark.parametrize("name", ["every second", "the first half", "rows", "blocks", "transposed", "dense", "one row"])
 @pytest.mark.parametrize("passes", ["none", "default"])
 def test_kept_and_donated_inputs_give_the_same(text: str, name: str, passes: str) -> None:

@@ -4,17 +4,13 @@ import numpy as np
 import pytest
 
 from irc.runtime.execution import Run
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32, model_of, run
 
 VIEWS = {
-    "unfold": "%u : Tensor = aten::unfold(%r, %zero, %three, %one)",
-    "as_strided": """%sizes : int[] = prim::ListConstruct(%three, %three)
-      %strides : int[] = prim::ListConstruct(%one, %one)
-      %none : NoneType = prim::Constant()
-      %u : Tensor = aten::as_strided(%r, %sizes, %strides, %none)""",
-    "transpose": """%f : Tensor = aten::unfold(%r, %zero, %three, %one)
-      %u : Tensor = aten::transpose(%f, %zero, %one)""",
+    "unfold": "u = aten.unfold(r, 0, 3, 1)",
+    "as_strided": "u = aten.as_strided(r, [3, 3], [1, 1], None)",
+    "transpose": "u = aten.transpose(aten.unfold(r, 0, 3, 1), 0, 1)",
 }
 """Of five elements as nine: a symmetric matrix."""
 
@@ -23,25 +19,14 @@ VIEWS = {
 @pytest.mark.parametrize(
     ("operation", "expected"),
     [
-        ("onnx::Add(%u, %w)", lambda u, w: u + w),
-        ("onnx::Sub(%w, %u)", lambda u, w: w - u),
-        ("onnx::Neg(%u)", lambda u, w: -u),
-        ("onnx::Clip(%u, %low, %high)", lambda u, w: np.clip(u, 1, 3)),
+        ("Add(u, w)", lambda u, w: u + w),
+        ("Sub(w, u)", lambda u, w: w - u),
+        ("Neg(u)", lambda u, w: -u),
+        ("Clip(u, 1.0, 3.0)", lambda u, w: np.clip(u, 1, 3)),
     ],
 )
 def test_nothing_is_written_over_them(view, operation, expected):
-    text = f"""
-    graph(%x : Float(5), %w : Float(3, 3)):
-      %zero : int = prim::Constant[value=0]()
-      %one : int = prim::Constant[value=1]()
-      %three : int = prim::Constant[value=3]()
-      %low : Float() = prim::Constant[value=tensor<Float()>([1.])]()
-      %high : Float() = prim::Constant[value=tensor<Float()>([3.])]()
-      %r : Float(5) = onnx::Abs(%x)
-      {VIEWS[view]}
-      %v : Tensor = {operation}
-      return (%v)
-    """
+    text = ir("x: Float(5); w: Float(3, 3)", f"r: Float(5) = Abs(x); {VIEWS[view]}; v = {operation}", "v")
     x, w = np.arange(5, dtype=np.float32), np.arange(9, dtype=np.float32).reshape(3, 3)
     w.flags.writeable = False
     (v,) = run(text, x, w)
@@ -50,15 +35,7 @@ def test_nothing_is_written_over_them(view, operation, expected):
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_each_element_of_a_result_has_a_place_of_its_own(view):
-    model = model_of(f"""
-    graph(%x : Float(5)):
-      %zero : int = prim::Constant[value=0]()
-      %one : int = prim::Constant[value=1]()
-      %three : int = prim::Constant[value=3]()
-      %r : Float(5) = onnx::Abs(%x)
-      {VIEWS[view]}
-      return (%u)
-    """)
+    model = model_of(ir("x: Float(5)", f"r: Float(5) = Abs(x); {VIEWS[view]}", "u"))
     u = model.run({"x": f32(0, 1, 2, 3, 4)})["u"]
     u[0, 1] = 9
     assert u.tolist() == [[0, 9, 2], [1, 2, 3], [2, 3, 4]]
@@ -75,13 +52,7 @@ def test_results_lie_in_order_even_if_a_dead_operand_does_not():
 
 @pytest.mark.parametrize("attributes", ["axis=0, broadcast=1, since_version=6", "since_version=7"])
 def test_operators_of_any_version_write_over_the_operand_that_has_the_shape_of_the_result(attributes):
-    text = f"""
-    graph(%x : Float(2, 2), %w : Float(2)):
-      %a : Float(2, 2) = onnx::Abs(%x)
-      %b : Float(2) = onnx::Abs(%w)
-      %y : Float(2, 2) = onnx::Add[{attributes}](%a, %b)
-      return (%y)
-    """
+    text = ir("x: Float(2, 2); w: Float(2)", f"y: Float(2, 2) = Add(Abs(x), Abs(w), {attributes})", "y")
     counters = Run()
     (y,) = run(text, f32([1, -2], [-3, 4]), f32(10, -20), counters=counters)
     assert y.tolist() == ([[11, 12], [23, 24]] if "6" in attributes else [[11, 22], [13, 24]])

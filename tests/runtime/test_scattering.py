@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
+from tests.graphs import typed_ir
 from tests.programs.interpreter import interpret
 
 INPUTS = "%past : Float(2, 8, 3), %x : Float(2, 1, 3)"
@@ -128,12 +129,12 @@ def test_what_a_loop_carries_is_written_iteration_by_iteration():
 
 
 def test_temporaries_in_planned_memory_are_written_over_too():
-    text = """graph(%past : Float(2, 8, 3), %x : Float(2, 1, 3), %i : Long(2)):
-      %own : Float(2, 8, 3) = onnx::Softsign(%past)
-      %a : Float(2, 8, 3) = onnx::TensorScatter[axis=1](%own, %x, %i)
-      %b : Float(2, 8, 3) = onnx::TensorScatter[axis=1, mode="circular"](%a, %past, %i)
-      %y : Float(2, 8, 3) = onnx::Softmax(%b)
-      return (%y)"""
+    text = typed_ir(
+        "past: Float(2, 8, 3); x: Float(2, 1, 3); i: Long(2)",
+        "own = Softsign(past); a = TensorScatter(own, x, i, axis=1)\n"
+        "b = TensorScatter(a, past, i, axis=1, mode='circular'); y = Softmax(b)",
+        "y",
+    )
     model, (_, feeds) = irc.compile(parse_graph(text)), compiled("TensorScatter")
     copying = irc.compile(parse_graph(text.replace("(%y)", "(%y, %own, %a, %b)")), "none")
     for run in range(4):
