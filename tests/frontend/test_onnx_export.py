@@ -37,10 +37,6 @@ def exported(source: Any, passes: str = "default") -> onnx.ModelProto:
     return proto
 
 
-def from_text(text: str) -> Module:
-    return parse_module(text)
-
-
 def run(proto: onnx.ModelProto, **feeds: Any) -> list[Any]:
     return run_onnxruntime(proto, feeds)
 
@@ -128,7 +124,7 @@ def _boxes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[int]]
 def test_slice_scatter_is_spelt_out(box: tuple[list[int], list[int], list[int], list[int]]) -> None:
     shape, starts, counts, steps = box
     of = [", ".join(map(str, sizes)) for sizes in (shape, counts, shape)]
-    module = from_text(
+    module = parse_module(
         f"graph(%x : Float({of[0]}), %s : Float({of[1]})):\n"
         f"  %y : Float({of[2]}) = irc::slice_scatter[starts={starts}, steps={steps}](%x, %s)\n"
         f"  return (%y)\n"
@@ -172,7 +168,7 @@ def test_an_output_that_is_used_keeps_the_sizes_that_the_model_names() -> None:
 
 
 def test_one_value_given_out_twice() -> None:
-    proto = export_model(from_text("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y, %y)\n"))
+    proto = export_model(parse_module("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y, %y)\n"))
     onnx.checker.check_model(proto, full_check=True)
     assert len({o.name for o in proto.graph.output}) == 2
     for found in run(proto, x=np.array([-1, 1], np.float32)):
@@ -181,7 +177,7 @@ def test_one_value_given_out_twice() -> None:
 
 def test_shapes_of_outputs_are_inferred() -> None:
     """A model's outputs must have shapes; text need not."""
-    proto = export_model(from_text("graph(%x : Float(2, 3)):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n"))
+    proto = export_model(parse_module("graph(%x : Float(2, 3)):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n"))
     onnx.checker.check_model(proto, full_check=True)
     assert proto.graph.output[0].type == proto.graph.input[0].type
 
@@ -282,7 +278,7 @@ def test_operators_keep_their_versions() -> None:
     ],
 )
 def test_newer_versions_that_are_given_nothing_new_may_be_older_ones(node: str, opset: int | None) -> None:
-    module = from_text(
+    module = parse_module(
         "graph(%x : Float(2), %i : Long(2)):\n"
         "  %none : NoneType = prim::Constant()\n"
         f"  %n : Float(2) = {node}\n"
@@ -320,7 +316,7 @@ def test_operators_beside_what_a_function_body_of_an_older_opset_made(operator: 
 )
 def test_axes_that_became_an_input(old: str, since: int, shape: str) -> None:
     newer = "onnx::Mish[since_version=18]" if since == 18 else "onnx::Neg[since_version=13]"
-    module = from_text(
+    module = parse_module(
         "graph(%x : Float(2, 3)):\n"
         f"  %n : Float(2, 3) = {newer}(%x)\n"
         f"  %y : Float({shape}) = onnx::{old}(%n) # sum\n"
@@ -430,7 +426,7 @@ def test_functions_come_after_those_that_they_call() -> None:
 
 
 def test_functions_that_call_themselves() -> None:
-    module = from_text(
+    module = parse_module(
         """graph(%x : Float(2)):
   %f : Function = prim::Constant[name="f"]()
   %y : Float(2) = prim::CallFunction(%f, %x)
@@ -554,41 +550,33 @@ def test_what_a_scan_carries_and_scans_keeps_its_declared_rank(passes: str) -> N
     assert_same(before, after, w=np.ones(3, np.float32), x=X)
 
 
-def test_an_optional_that_a_loop_carries_has_the_type_that_its_body_returns() -> None:
-    before = model(
-        """r = Loop(n, k, s) <body = b (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {
-            d = Identity(c)  e = Constant<value = float[2] {1, 2}>()  u = SequenceConstruct(e)
-        }>""",
-        "int64 n, bool k, optional(seq(float[2])) s",
-        "seq(float[2]) r",
-    )
-    assert exported(before).graph.output[0].type == before.graph.output[0].type
+STACKS = """{} = Loop(n, k, s) <body = b{} (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {{
+    d = Identity(c)  u = SequenceConstruct(x)
+}}>"""
 
 
-def test_an_optional_of_a_loop_that_a_branch_returns_has_the_type_that_the_body_returns() -> None:
-    loop = """{} = Loop(n, k, s)
-        <body = b{} (int64 i, bool c, optional(seq(float[2])) t) => (bool d, seq(float[2]) u) {{
-          d = Identity(c)  u = SequenceConstruct(x)
-        }}>"""
-    before = model(
-        f"""r = If(q) <then_branch = t () => (seq(float[2]) f) {{ {loop.format("f", 0)} }},
-        else_branch = e () => (seq(float[2]) g) {{
-          g = If(k) <then_branch = v () => (seq(float[2]) h) {{ {loop.format("h", 1)} }},
-          else_branch = w () => (seq(float[2]) o) {{ o = SequenceConstruct(x, x) }}>
-        }}>""",
-        "bool q, int64 n, bool k, float[2] x, optional(seq(float[2])) s",
-        "seq(float[2]) r",
-    )
-    assert exported(before).graph.output[0].type == before.graph.output[0].type
-
-
-def test_an_empty_optional_is_an_optional() -> None:
-    before = model(
-        """y = If(q) <then_branch = a () => (optional(seq(float[2])) t) { t = Optional<type = seq(float[2])>() },
-        else_branch = b () => (optional(seq(float[2])) e) { s = SequenceConstruct(x)  e = Optional(s) }>""",
-        "float[2] x, bool q",
-        "optional(seq(float[2])) y",
-    )
+@pytest.mark.parametrize(
+    ("body", "output"),
+    [
+        (STACKS.format("r", ""), "seq(float[2]) r"),
+        (
+            f"""r = If(q) <then_branch = t () => (seq(float[2]) f) {{ {STACKS.format("f", 0)} }},
+            else_branch = e () => (seq(float[2]) g) {{
+                g = If(k) <then_branch = v () => (seq(float[2]) h) {{ {STACKS.format("h", 1)} }},
+                else_branch = w () => (seq(float[2]) o) {{ o = SequenceConstruct(x, x) }}>
+            }}>""",
+            "seq(float[2]) r",
+        ),
+        (
+            """r = If(q) <then_branch = a () => (optional(seq(float[2])) t) { t = Optional<type = seq(float[2])>() },
+            else_branch = b () => (optional(seq(float[2])) e) { l = SequenceConstruct(x)  e = Optional(l) }>""",
+            "optional(seq(float[2])) r",
+        ),
+    ],
+    ids=["carried by a loop", "of a loop in a branch", "empty"],
+)
+def test_optionals_have_the_types_that_bodies_return(body: str, output: str) -> None:
+    before = model(body, "bool q, int64 n, bool k, float[2] x, optional(seq(float[2])) s", output)
     assert exported(before).graph.output[0].type == before.graph.output[0].type
 
 
@@ -693,12 +681,14 @@ return (%"y\ud800")
 @pytest.mark.parametrize(("body", "inputs", "code", "words"), cases(REFUSED))
 def test_what_cannot_be_written_is_refused(body: str, inputs: str, code: str, words: str) -> None:
     lines = "".join(f"  {line}\n" for line in body.split("\n"))
-    refused(code, from_text(f"graph({inputs}):\n{lines}"), *words.split("; "))
+    refused(code, parse_module(f"graph({inputs}):\n{lines}"), *words.split("; "))
 
 
 @pytest.mark.parametrize("value", ['"s"', "[1, 2]"])
 def test_attributes_that_the_operator_does_not_have_so(value: str) -> None:
-    module = from_text(f"graph(%x : Float(2)):\n  %y : Float(2) = onnx::LeakyRelu[alpha={value}](%x)\n  return (%y)\n")
+    module = parse_module(
+        f"graph(%x : Float(2)):\n  %y : Float(2) = onnx::LeakyRelu[alpha={value}](%x)\n  return (%y)\n"
+    )
     refused("IRC350", module, "'alpha'", "%y")
 
 
