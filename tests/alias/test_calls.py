@@ -6,99 +6,148 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.alias import AliasDb, analyze
-from irc.ir import Graph, Module, Value, parse_module, types
+from irc.alias import analyze
+from irc.ir import Graph, Module, parse_module, types
 from irc.ir.builder import Builder
-from tests.alias.helpers import nested
+from tests.alias.helpers import Case, nested
 from tests.alias.programs import TENSOR, choices, program
 from tests.effort import examples
+from tests.passes.helpers import cases
 
-FUNCTIONS = """
+CLAIMS = """
+== views and fresh results: each call allocates its own | v ~ a, v !~ b, f !~ a, f !~ g, a !written
+graph(%x : Tensor):
+  %view : Function = prim::Constant[name="view"]()
+  %fresh : Function = prim::Constant[name="fresh"]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %v : Tensor = prim::CallFunction(%view, %a)
+  %f : Tensor = prim::CallFunction(%fresh, %a)
+  %g : Tensor = prim::CallFunction(%fresh, %a)
+  return (%v, %f, %g)
 graph view(%x : Tensor):
   %y : Tensor = aten::t(%x)
   return (%y)
-
 graph fresh(%x : Tensor):
   %v : Tensor = aten::t(%x)
   %y : Tensor = aten::relu(%v)
   return (%y)
 
+== functions that call each other | r ~ a, r ~ b, a written, b written, r !~ f
+graph(%x : Tensor):
+  %even : Function = prim::Constant[name="even"]()
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %r : Tensor = prim::CallFunction(%even, 3, %a, %b)
+  %f : Tensor = aten::neg(%x)
+  return (%r, %f)
 graph even(%n : int, %x : Tensor, %y : Tensor):
   %odd : Function = prim::Constant[name="odd"]()
-  %t : bool = prim::Constant[value=1]()
-  %r : Tensor = prim::If(%t)
+  %r : Tensor = prim::If(True)
     block0():
       %c : Tensor = prim::CallFunction(%odd, %n, %y, %x)
       -> (%c)
     block1():
       -> (%x)
   return (%r)
-
 graph odd(%n : int, %x : Tensor, %y : Tensor):
   %even : Function = prim::Constant[name="even"]()
   %w : Tensor = aten::relu_(%x)
   %r : Tensor = prim::CallFunction(%even, %n, %x, %y)
   return (%r)
+
+== memory that callers can tell apart stays apart | a !~ b, a !~ c, b ~ c, l has c, l !has b, c written, a !written
+graph(%x : Tensor, %l : Tensor[]):
+  %f : Function = prim::Constant[name="f"]()
+  %a : Tensor, %b : Tensor, %c : Tensor = prim::CallFunction(%f, %x, %l)
+  %w : Tensor = aten::relu_(%b)
+  return (%a, %b, %c)
+graph f(%x : Tensor, %l : Tensor[]):
+  %a : Tensor = aten::relu(%x)
+  %b : Tensor = aten::relu(%x)
+  %d : Tensor = aten::relu(%x)
+  %c : Tensor = prim::If(True)
+    block0():
+      -> (%b)
+    block1():
+      -> (%d)
+  %s : Tensor[] = aten::append(%l, %d)
+  return (%a, %b, %c)
+
+== loading what is stored, through one parameter, is not storing it | y ~ x
+graph(%x : Tensor, %l : Tensor[]):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Tensor = prim::CallFunction(%f, %l)
+  return (%y)
+graph f(%l : Tensor[]):
+  %f : Function = prim::Constant[name="f"]()
+  %u : Tensor = prim::CallFunction(%f, %l)
+  %s : Tensor[] = aten::append(%l, %u)
+  %e : Tensor = aten::__getitem__(%l, 0)
+  return (%e)
+
+== functions that call each other in groups are a cycle | x written
+graph(%x : Tensor):
+  %y : Tensor = prim::FusionGroup_0(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x : Tensor):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Tensor = prim::CallFunction(%f, %x)
+  return (%y)
+graph f(%x : Tensor):
+  %v : Tensor = aten::relu_(%x)
+  %y : Tensor = prim::FusionGroup_0(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%x : Tensor):
+  %g : Function = prim::Constant[name="g"]()
+  %y : Tensor = prim::CallFunction(%g, %x)
+  return (%y)
+graph g(%x : Tensor):
+  %f : Function = prim::Constant[name="f"]()
+  %y : Tensor = prim::CallFunction(%f, %x)
+  return (%y)
+
+== a constant of a function is one memory in all calls | a ~ b, a ~ c, b ~ c, p !~ q, a !~ p
+graph(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %g : Function = prim::Constant[name="g"]()
+  %a : Float(2, 3), %p : Float(2, 3) = prim::CallFunction(%f, %x)
+  %b : Float(2, 3), %q : Float(2, 3) = prim::CallFunction(%f, %x)
+  %c : Float(2, 3) = prim::CallFunction(%g, %x)
+  return (%a, %b, %c, %p, %q)
+graph f(%x : Float(2, 3)):
+  %k : Float(2, 3) = prim::Constant[value=splat(-2.)]()
+  %y : Float(2, 3) = aten::relu(%x)
+  return (%k, %y)
+graph g(%x : Float(2, 3)):
+  %f : Function = prim::Constant[name="f"]()
+  %k : Float(2, 3), %y : Float(2, 3) = prim::CallFunction(%f, %x)
+  return (%k)
 """
 
 
-class Calls:
-    """A main graph with inputs x, y; ``call`` adds calls to it; then the first query analyses it."""
-
-    def __init__(self) -> None:
-        self.module: Module = parse_module("graph main():\n  return ()\n" + FUNCTIONS)
-        self.graph = self.module.main
-        self.x = self.graph.add_input(TENSOR, "x")
-        self.b = Builder(self.graph)
-        self.a = self.b.op("aten::relu", self.x)
-        self.c = self.b.op("aten::relu", self.x)
-        self._db: AliasDb | None = None
-
-    def call(self, name: str, *arguments: Value, results: tuple[types.Type, ...] = (TENSOR,)) -> tuple[Value, ...]:
-        function = self.b.op("prim::Constant", type=types.FUNCTION, attributes={"name": name})
-        return self.b.node("prim::CallFunction", [function, *arguments], results).outputs
-
-    @property
-    def db(self) -> AliasDb:
-        self._db = self._db or analyze(self.graph)
-        return self._db
-
-
-def test_views_and_fresh_results() -> None:
-    k = Calls()
-    (v,) = k.call("view", k.a)
-    (f,) = k.call("fresh", k.a)
-    (g,) = k.call("fresh", k.a)
-    assert k.db.may_alias(v, k.a)
-    assert not k.db.may_alias(v, k.c)
-    assert not k.db.may_alias(f, k.a)
-    assert not k.db.may_alias(f, g), "each call allocates its own"
-    assert not k.db.has_writers(k.a)
-    assert f.node is not None
-    assert not k.db.has_side_effects(f.node)
-
-
-def test_functions_that_call_each_other() -> None:
-    k = Calls()
-    n = k.b.constant(3)
-    (r,) = k.call("even", n, k.a, k.c)
-    fresh = k.b.op("aten::neg", k.x)
-    assert k.db.may_alias(r, k.a)
-    assert k.db.may_alias(r, k.c)
-    assert k.db.has_writers(k.c)
-    assert k.db.has_writers(k.a)
-    assert not k.db.may_alias(r, fresh)
+@pytest.mark.parametrize(("text", "claims"), cases(CLAIMS))
+def test_what_callers_know(text: str, claims: str) -> None:
+    c = Case(text + "\n")
+    c.claims(claims)
+    assert not any(c.db.has_side_effects(node) for node in c.graph.nodes)
+    if "splat" in text:
+        assert "constant %k in f" in " ".join(map(str, c.db.locations(c["c"])))
+    c.db.check()
 
 
 @pytest.mark.parametrize("name", ["nobody", None])
 def test_functions_that_are_not_known_are_opaque(name: str | None) -> None:
-    k = Calls()
-    function = k.b.op("prim::Constant", type=types.FUNCTION, attributes={} if name is None else {"name": name})
-    call = k.b.node("prim::CallFunction", [function, k.a], [TENSOR])
-    assert k.db.has_side_effects(call)
-    assert k.db.has_writers(k.a)
-    assert k.db.may_alias(call.output, k.a)
-    assert not k.db.may_alias(call.output, k.c)
+    graph = Graph()
+    b = Builder(graph)
+    a, other = (b.op("aten::relu", value) for value in [graph.add_input(TENSOR)] * 2)
+    function = b.op("prim::Constant", type=types.FUNCTION, attributes={} if name is None else {"name": name})
+    call = b.node("prim::CallFunction", [function, a], [TENSOR])
+    db = analyze(graph)
+    assert db.has_side_effects(call)
+    assert db.has_writers(a)
+    assert db.may_alias(call.output, a)
+    assert not db.may_alias(call.output, other)
 
 
 def doubling(depth: int, kind: str) -> Module:
@@ -155,60 +204,6 @@ def test_memory_that_callers_cannot_tell_apart_is_one(shape: str) -> None:
     assert db.counters()["elements"] < 50
 
 
-def test_memory_that_callers_can_tell_apart_stays_apart() -> None:
-    text = """
-graph main(%x : Tensor, %l : Tensor[]):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Tensor, %b : Tensor, %c : Tensor = prim::CallFunction(%f, %x, %l)
-  %w : Tensor = aten::relu_(%b)
-  return (%a, %b, %c)
-
-graph f(%x : Tensor, %l : Tensor[]):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %d : Tensor = aten::relu(%x)
-  %t : bool = prim::Constant[value=1]()
-  %c : Tensor = prim::If(%t)
-    block0():
-      -> (%b)
-    block1():
-      -> (%d)
-  %s : Tensor[] = aten::append(%l, %d)
-  return (%a, %b, %c)
-"""
-    module = parse_module(text)
-    a, b, c = module.main.outputs
-    db = analyze(module.main)
-    assert not db.may_alias(a, b)
-    assert not db.may_alias(a, c)
-    assert db.may_alias(b, c)
-    held = module.main.inputs[1]
-    assert db.may_contain_alias(held, c)
-    assert not db.may_contain_alias(held, b)
-    assert db.has_writers(c)
-    assert not db.has_writers(a)
-
-
-def test_loading_what_is_stored_is_not_storing_it() -> None:
-    """A load and a store of one element, through one parameter."""
-    text = """
-graph main(%x : Tensor, %l : Tensor[]):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Tensor = prim::CallFunction(%f, %l)
-  return (%y)
-
-graph f(%l : Tensor[]):
-  %f : Function = prim::Constant[name="f"]()
-  %u : Tensor = prim::CallFunction(%f, %l)
-  %s : Tensor[] = aten::append(%l, %u)
-  %z : int = prim::Constant[value=0]()
-  %e : Tensor = aten::__getitem__(%l, %z)
-  return (%e)
-"""
-    main = parse_module(text).main
-    assert analyze(main).may_alias(main.outputs[0], main.inputs[0])
-
-
 @given(choices, st.integers(1, 3))
 @examples(80)
 def test_a_call_is_the_function_inlined(numbers: list[int], depth: int) -> None:
@@ -232,52 +227,3 @@ def test_a_call_is_the_function_inlined(numbers: list[int], depth: int) -> None:
         for b_, y in zip(*outside):
             assert expected.may_alias(a, b_) == found.may_alias(x, y), (str(direct), a, b_)
             assert expected.may_contain_alias(a, b_) == found.may_contain_alias(x, y), (str(direct), a, b_)
-
-
-def test_functions_that_call_each_other_in_groups_are_a_cycle() -> None:
-    grouped = """
-  %y : Tensor = prim::FusionGroup_0(%x)
-  return (%y)
-with prim::FusionGroup_0 = graph(%x : Tensor):
-"""
-    call = """
-  %f : Function = prim::Constant[name="{}"]()
-  %y : Tensor = prim::CallFunction(%f, %x)
-  return (%y)
-"""
-    module = parse_module(
-        f"graph(%x : Tensor):{grouped}{call.format('f')}"
-        f"graph f(%x : Tensor):\n  %v : Tensor = aten::relu_(%x){grouped}{call.format('g')}"
-        f"graph g(%x : Tensor):{call.format('f')}"
-    )
-    db = analyze(module.main)
-    assert db.has_writers(module.main.value("x"))
-
-
-def test_a_constant_of_a_function_is_one_memory_in_all_calls() -> None:
-    module = parse_module("""
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %g : Function = prim::Constant[name="g"]()
-  %a : Float(2, 3), %p : Float(2, 3) = prim::CallFunction(%f, %x)
-  %b : Float(2, 3), %q : Float(2, 3) = prim::CallFunction(%f, %x)
-  %c : Float(2, 3) = prim::CallFunction(%g, %x)
-  return (%a, %b, %c, %p, %q)
-
-graph f(%x : Float(2, 3)):
-  %k : Float(2, 3) = prim::Constant[value=splat(-2.)]()
-  %y : Float(2, 3) = aten::relu(%x)
-  return (%k, %y)
-
-graph g(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %k : Float(2, 3), %y : Float(2, 3) = prim::CallFunction(%f, %x)
-  return (%k)
-""")
-    graph = module.main
-    db = analyze(graph)
-    a, b, c, p, q = map(graph.value, "abcpq")
-    assert db.may_alias(a, b) and db.may_alias(a, c) and db.may_alias(b, c)
-    assert not db.may_alias(p, q) and not db.may_alias(a, p)
-    assert "constant %k in f" in " ".join(map(str, db.locations(c)))
-    db.check()

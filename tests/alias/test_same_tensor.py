@@ -255,17 +255,3 @@ graph(%x : Tensor):
 """)
     assert [c.db.has_metadata_writers(c[name]) for name in "xabr"] == [True, True, False, True]
     c.claims("b = v, a != w")
-
-
-def test_a_write_that_is_redirected_still_changes_metadata() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::neg(%x)
-  %r : Tensor = aten::t_(%a)
-  return (%r, %b)
-""")
-    assert [c.db.has_metadata_writers(c[name]) for name in "ab"] == [True, False]
-    c.replace("a", "b")
-    assert [c.db.has_metadata_writers(c[name]) for name in "ab"] == [False, True]
-    c.db.check()
