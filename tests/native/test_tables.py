@@ -228,30 +228,14 @@ def test_windows_and_concat() -> None:
         assert value.tobytes() == found[name].tobytes()
 
 
-ORDERS = """
-graph(%x : Float(6, 40, 50)):
-  %w : Float(50, 160) = prim::Constant[value=@"w"]()
-  %v : Float(6, 50) = prim::Constant[value=@"v"]()
-  %a : Float(6, 40, 50) = onnx::Neg(%x)
-  %t : Float(40, 6, 50) = onnx::Transpose[perm=[1, 0, 2]](%a)
-  %u : Float(40, 50, 6) = onnx::Transpose[perm=[1, 2, 0]](%a)
-  %p : Float(40, 6, 160) = onnx::MatMul(%t, %w)
-  %q : Float(40, 6, 160) = onnx::Relu(%p)
-  %s : Float(40, 6, 50) = onnx::Softmax(%t)
-  %m : Float(40, 50, 6) = onnx::Softmax(%u)
-  %c : Float(40, 12, 50) = onnx::Concat[axis=1](%t, %s)
-  %d : Float(40, 6, 50) = onnx::Mul(%t, %v)
-  %e : Float(40, 50, 6) = onnx::Add(%u, %m)
-  %f : Float(40, 6, 160) = onnx::Abs(%q)
-  %g : Float(40, 12, 50) = onnx::Abs(%c)
-  %h : Float(40, 6, 50) = onnx::Abs(%d)
-  %i : Float(40, 50, 6) = onnx::Abs(%e)
-  %n : Long(4) = prim::Constant[value=tensor([6, 8, 5, 50])]()
-  %r : Float(6, 8, 5, 50) = onnx::Reshape(%a, %n)
-  %j : Float(5, 6, 8, 50) = onnx::Transpose[perm=[2, 0, 1, 3]](%r)
-  %k : Float(5, 6, 8, 50) = onnx::Softmax(%j)
-  return (%f, %g, %h, %i, %k)
-"""
+ORDERS = typed_ir(
+    "x: Float(6, 40, 50); w: @Float(50, 160); v: @Float(6, 50)",
+    "a = Neg(x); t = Transpose(a, perm=[1, 0, 2]); u = Transpose(a, perm=[1, 2, 0])\n"
+    "q = Relu(MatMul(t, w)); s = Softmax(t); m = Softmax(u); c = Concat(t, s, axis=1); d = Mul(t, v); e = Add(u, m)\n"
+    "f = Abs(q); g = Abs(c); h = Abs(d); i = Abs(e)\n"
+    "k = Softmax(Transpose(Reshape(a, [6, 8, 5, 50]), perm=[2, 0, 1, 3]))",
+    "f, g, h, i, k",
+)
 
 
 def test_operands_that_lie_in_other_orders() -> None:
@@ -350,19 +334,10 @@ def test_parts_of_elements_between_elements() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["Float", "Double", "Half"])
-@pytest.mark.parametrize(
-    "operator", ["Max(%x, %y)", "Max(%y, %x)", "Min(%x, %y)", "Min(%y, %x)", "Sign(%x)", "Relu(%x)"]
-)
+@pytest.mark.parametrize("operator", ["Max(x, y)", "Max(y, x)", "Min(x, y)", "Min(y, x)", "Sign(x)", "Relu(x)"])
 def test_zeros_have_the_sign_of_the_first_run(dtype: str, operator: str) -> None:
-    text = f"""
-    graph(%x : {dtype}(40), %y : {dtype}(40)):
-      %a : {dtype}(40) = onnx::{operator}
-      %b : {dtype}(40) = onnx::Mul(%a, %x)
-      %c : {dtype}(40) = onnx::Sub(%b, %y)
-      %d : {dtype}(40) = onnx::Neg(%a)
-      %e : {dtype}(80) = onnx::Concat[axis=0](%c, %d)
-      return (%e)
-    """
+    body = f"a = {operator}; e = Concat(Sub(Mul(a, x), y), Neg(a), axis=0)"
+    text = typed_ir(f"x, y: {dtype}(40)", body, "e")
     model, _ = models(text)
     kind = {"Float": "f4", "Double": "f8", "Half": "f2"}[dtype]
     feeds = {"x": np.resize([0.0, -0.0], 40).astype(kind), "y": np.resize([0.0, 0.0, -0.0, -0.0], 40).astype(kind)}
@@ -392,31 +367,24 @@ def test_a_convolution_pads_its_image_beside_copies_of_other_operands() -> None:
     assert features_at_once(8) is None or model.counters.compiled == 1
 
 
-ATTENTION = """
-graph(%x : Float(2, 3, ROWS, 32), %k : Float(2, 3, 9, 32), %v : Float(2, 3, 9, 48), %m : Bool(MASK), %s : Float(BIAS)):
-  %q : Float(2, 3, ROWS, 32) = onnx::Neg(%x)
-  %n : Bool(MASK) = onnx::Not(%m)
-  %t : Float(BIAS) = onnx::Neg(%s)
-  %a : Float(2, 3, ROWS, 48) = irc::attention[fill=-1000.](%q, %k, %v, %none, %n)
-  %b : Float(2, 3, ROWS, 48) = irc::attention[scale=0.5](%q, %k, %v, %t, MASKED)
-  %c : Float(2, 3, ROWS, 48) = onnx::Add(%a, %b)
-  %d : Float(2, 3, ROWS, 48) = onnx::Abs(%c)
-  return (%d)
-"""
-
-
 @pytest.mark.parametrize("is_inside", [False, True])
 @pytest.mark.parametrize(
     ("mask", "bias", "masked"),
-    [((2, 3, 1, 9), (2, 3, 1, 9), "%none"), ((2, 1, 1, 9), (3, 1, 1), "%n"), ((1,), (2, 1, 1, 9), "%n")],
+    [((2, 3, 1, 9), (2, 3, 1, 9), "None"), ((2, 1, 1, 9), (3, 1, 1), "n"), ((1,), (2, 1, 1, 9), "n")],
 )
 @pytest.mark.parametrize("rows", [1, 4])
 def test_attention_of_few_rows(
     rows: int, mask: tuple[int, ...], bias: tuple[int, ...], masked: str, is_inside: bool
 ) -> None:
-    text = ATTENTION.replace("  %q : F", "  %none : NoneType = prim::Constant()\n  %q : F").replace("MASKED", masked)
-    for name, sizes in {"ROWS": [rows], "MASK": mask, "BIAS": bias}.items():
-        text = text.replace(name, ", ".join(map(str, sizes)))
+    sizes = [", ".join(map(str, shape)) for shape in (mask, bias)]
+    text = typed_ir(
+        f"x: Float(2, 3, {rows}, 32); k: Float(2, 3, 9, 32); v: Float(2, 3, 9, 48); m: Bool({sizes[0]}); "
+        f"s: Float({sizes[1]})",
+        "q = Neg(x); n = Not(m); t = Neg(s)\n"
+        "a = irc.attention(q, k, v, None, n, fill=-1000.0)\n"
+        f"d = Abs(Add(a, irc.attention(q, k, v, t, {masked}, scale=0.5)))",
+        "d",
+    )
     native, plain = models(text)
     found: dict[str, Array] = {}
     for _ in range(4):
@@ -429,14 +397,7 @@ def test_attention_of_few_rows(
 
 
 def test_a_convolution_stores_its_padded_image_in_work_memory() -> None:
-    text = """
-graph(%x : Float(1, 512, 8)):
-  %w : Float(8192, 512, 3) = prim::Constant[value=@"w"]()
-  %a : Float(1, 512, 8) = onnx::Neg(%x)
-  %c : Float(1, 8192, 8) = onnx::Conv[pads=[1, 1]](%a, %w)
-  %d : Float(1, 8192, 8) = onnx::Relu(%c)
-  return (%d)
-"""
+    text = typed_ir("x: Float(1, 512, 8); w: @Float(8192, 512, 3)", "d = Relu(Conv(Neg(x), w, pads=[1, 1]))", "d")
     graph = parse_graph(text, {"w": Tensor.of(f32(8192, 512, 3), "w")})
     native, plain = (irc.compile(graph, passes="none", backend=name) for name in ("native", "numpy"))
     for _ in range(3):

@@ -155,18 +155,12 @@ def test_a_function_that_calls_itself_is_not_counted_twice():
     assert (found.calls, found.own, found.total) == (2, inner + outer, inner + outer)
 
 
-GROUP = """
-graph(%x : Tensor, %c : Tensor):
-  %y : Tensor = prim::FusionGroup_0(%x, %c)
-  %z : Tensor = onnx::Softmax(%y)
-  return (%z)
-with prim::FusionGroup_0 = graph(%x : Tensor, %c : Tensor):
-  %a : Tensor = onnx::Relu(%x)
-  %b : Tensor = onnx::Mul(%a, %c)
-  %s : Tensor = onnx::Sigmoid(%b)
-  %y : Tensor = onnx::Add(%s, %x)
-  return (%y)
-"""
+GROUP = ir(
+    "x, c: Tensor",
+    "y = FusionGroup_0(x, c); z = Softmax(y)",
+    "z",
+    FusionGroup_0=("x, c: Tensor", "y = Add(Sigmoid(Mul(Relu(x), c)), x)", "y"),
+)
 
 
 def test_members_of_a_group():
