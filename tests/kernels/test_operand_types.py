@@ -1,6 +1,5 @@
 """Operands of types that operators do not have: what a result is does not depend on where it is made."""
 
-import re
 from itertools import product
 from typing import Any
 
@@ -12,6 +11,7 @@ import irc
 from irc import ops
 from irc.ir import parse_module
 from irc.ops.pointwise import result_like
+from tests.graphs import ir
 from tests.kernels.helpers import bind
 from tests.operators import POINTWISE
 
@@ -71,14 +71,9 @@ def test_a_result_in_place_is_as_a_new_one(op: str) -> None:
         ("Clip(t, low)", r"a bound of Clip has the element type of what it bounds, not int16\[\]"),
     ],
 )
-@pytest.mark.parametrize("outputs", ["%z", "%z, %t"])
+@pytest.mark.parametrize("outputs", ["z", "z, t"])
 def test_a_run_refuses_them(operation: str, message: str, outputs: str) -> None:
-    name, operands = operation.removesuffix(")").split("(")
-    text = f"""graph(%x : Byte(2), %b : Bool(2), %w : Short(2), %low : Short()):
-      %t : Tensor = onnx::Add(%x, %x)
-      %z : Tensor = onnx::{name}({re.sub(r"(?=[a-z])(?<![a-z])", "%", operands)})
-      return ({outputs})
-    """
+    text = ir("x: Byte(2); b: Bool(2); w: Short(2); low: Short()", f"t = Add(x, x); z = {operation}", outputs)
     feeds = {
         "x": np.array([1, 2], np.uint8),
         "b": np.array([True, False]),
@@ -95,6 +90,6 @@ def test_a_run_refuses_them(operation: str, message: str, outputs: str) -> None:
 )
 @pytest.mark.parametrize("op", ["Relu", "Softmax", "Transpose"])
 def test_a_run_refuses_what_is_no_tensor_where_that_may_be_anything(op: str, value: Any, name: str) -> None:
-    text = f"graph(%x : Any):\n  %y : Tensor = onnx::{op}(%x)\n  return (%y)\n"
+    text = ir("x: Any", f"y = {op}(x)", "y")
     with pytest.raises(irc.Error, match=f"IRC421: .*of onnx::{op} cannot be {name}"):
         irc.compile(parse_module(text)).run({"x": value})

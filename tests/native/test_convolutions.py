@@ -8,7 +8,7 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from tests.effort import examples
 from tests.models import onnx_model
@@ -276,16 +276,10 @@ def test_transposed(size: tuple[int, ...], w: tuple[int, ...], attributes: Any, 
     arrays = {
         name: rng.standard_normal(n).astype(dtype) for name, n in (("w", w), ("b", w[1] * attributes.get("group", 1)))
     }
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     names = ["x", *given_]
-    graph = helper.make_graph(
-        [helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)],
-        "transposed",
-        [helper.make_tensor_value_info(name, element, None) for name in names],
-        [helper.make_tensor_value_info("y", element, None)],
-        [numpy_helper.from_array(each, name) for name, each in arrays.items() if name not in given_],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    node = helper.make_node("ConvTranspose", ["x", "w", "b"], ["y"], **attributes)
+    weights = {name: each for name, each in arrays.items() if name not in given_}
+    made = onnx_model(node, dict.fromkeys(names, dtype), weights=weights, opset=17)
     native, plain_ = (irc.compile(made, backend=backend) for backend in ("native", "numpy"))
     tolerance = 1e-4 if dtype == "f4" else 2e-2
     for n in (1, 2, 1):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from tests.effort import Spy, examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.models import onnx_model
 
 pytest.importorskip("llvmlite")
@@ -261,21 +261,12 @@ def test_random_groups(model: Model) -> None:
     assert native.counters.kernels <= plain.counters.kernels
 
 
-BOUNDARIES = """
-graph(%x : Float(1, 8, 6, 6), %s : Float(8, 1, 1)):
-  %a : Float(1, 8, 6, 6) = onnx::MaxPool(%x)
-  %b : Float(1, 8, 6, 6) = onnx::Mul(%a, %s)
-  %c : Float(1, 8, 6, 6) = onnx::Tanh(%b)
-  %d : Float(1, 8, 6, 6) = onnx::MaxPool(%c)
-  %e : Float(1, 8, 6, 6) = onnx::Add(%x, %d)
-  %f : Float(1, 8, 6, 6) = onnx::Sigmoid(%e)
-  %g : Float(1, 8, 6, 6) = onnx::MaxPool(%f)
-  %h : Float(1, 8, 6, 6) = onnx::Neg(%g)
-  %i : Float(1, 8, 6, 6) = onnx::Exp(%h)
-  %j : Float(1, 8, 6, 6) = onnx::Mul(%g, %i)
-  %k : Float(1, 8, 6, 6) = onnx::MaxPool(%j)
-  return (%k)
-""".replace("MaxPool", "MaxPool[kernel_shape=[3, 3], pads=[1, 1, 1, 1]]")
+BOUNDARIES = typed_ir(
+    "x: Float(1, 8, 6, 6); s: Float(8, 1, 1)",
+    "a = MaxPool(x, SIZE); c = Tanh(Mul(a, s)); d = MaxPool(c, SIZE); f = Sigmoid(Add(x, d)); g = MaxPool(f, SIZE)\n"
+    "i = Exp(Neg(g)); j = Mul(g, i); k = MaxPool(j, SIZE)".replace("SIZE", "kernel_shape=[3, 3], pads=[1, 1, 1, 1]"),
+    "k",
+)
 
 
 def made_over(model: irc.CompiledModel) -> set[tuple[str, str]]:
@@ -519,8 +510,7 @@ def test_constants_that_are_any_nan(dtype: AnyDType) -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_sign_of_a_constant_nan(sign: int) -> None:
-    text = 'graph(%x : Tensor):\n  %c : Tensor = prim::Constant[value=@"c"]()\n'
-    text += "  %a : Tensor = aten::abs(%x)\n  %y : Tensor = aten::copysign(%a, %c)\n  return (%y)\n"
+    text = ir("x: Tensor; c: @Tensor", "y = aten.copysign(aten.abs(x), c)", "y")
     c = Tensor.of(np.array(np.copysign(np.nan, sign), np.float32), name="c")
     model = irc.compile(parse_graph(text, {"c": c}), passes="fuse", backend="native")
     for _ in range(2):
@@ -604,13 +594,7 @@ def test_several_results_lie_in_planned_memory() -> None:
 
 @pytest.mark.parametrize("backend", ["numpy", "auto"])
 def test_profiles_name_the_members_of_a_group_that_is_one_step(backend: str) -> None:
-    text = """graph(%x : Float(4, 4)):
-      %c : Float() = prim::Constant[value=splat(2.)]()
-      %a : Tensor = onnx::Relu(%x)
-      %b : Tensor = onnx::Mul(%a, %c)
-      %y : Tensor = onnx::Exp(%b)
-      return (%y)
-    """
+    text = ir("x: Float(4, 4)", "y = Exp(Mul(Relu(x), 2.0))", "y")
     found = irc.compile(parse_graph(text), backend=backend).profile({"x": np.ones((4, 4), np.float32)})
     (group,) = found.by_group()
     ran = [member.kind for member in group.members]

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 
 import irc
 from tests.kernels.versions.rows import Row, covers, each, floats, ints, opset_for, since
+from tests.models import onnx_model
 
 X = floats(2, 3)
 VALUES = np.array([0.0, -1.7, 2.5, 130.9], np.float32)
@@ -92,16 +93,12 @@ def test_an_empty_optional(version: int) -> None:
         helper.make_node("Optional", [], ["o"], type=element),
         helper.make_node("OptionalHasElement", ["o"], ["y"]),
     ]
-    graph = helper.make_graph(nodes, "g", [], [helper.make_tensor_value_info("y", TensorProto.BOOL, [])])
-    opset = helper.make_opsetid("", opset_for("OptionalHasElement", version))
-    (found,) = irc.compile(helper.make_model(graph, opset_imports=[opset])).run({}).values()
+    (found,) = irc.compile(onnx_model(nodes, {}, opset=opset_for("OptionalHasElement", version))).run({}).values()
     assert found.tolist() is False
 
 
 @covers("SequenceEmpty")
 def test_an_empty_sequence(version: int) -> None:
     nodes = [helper.make_node("SequenceEmpty", [], ["s"], dtype=7), helper.make_node("SequenceLength", ["s"], ["y"])]
-    graph = helper.make_graph(nodes, "g", [], [helper.make_tensor_value_info("y", TensorProto.INT64, [])])
-    opset = helper.make_opsetid("", opset_for("SequenceEmpty", version))
-    (found,) = irc.compile(helper.make_model(graph, opset_imports=[opset])).run({}).values()
+    (found,) = irc.compile(onnx_model(nodes, {}, opset=opset_for("SequenceEmpty", version))).run({}).values()
     assert found.tolist() == 0
