@@ -18,7 +18,7 @@ from irc.ir.types import DType
 from irc.runtime.bounds import pace
 from irc.runtime.kernels.numerics import FLOAT, HALF, narrowed, widened
 from irc.runtime.kernels.registry import computes
-from irc.runtime.kernels.support import AnyDType, Array, c_order, numpy_dtype, placed
+from irc.runtime.kernels.support import AnyDType, Array, c_order, numpy_dtype
 
 PACE_ELEMENTS = 1 << 16
 """Numbers that are written as strings before a run under limits looks at the clock."""
@@ -42,9 +42,12 @@ def _conversion(node: Node) -> Conversion:
 
 @computes("onnx::Cast", dtype=_target, convert=_conversion)
 def cast(x: Array, out: Array | None = None, *, dtype: AnyDType, convert: Conversion) -> Array:
-    if out is not None and {x.dtype, dtype} == _BY_BITS:
+    if out is None:
+        return convert(x)
+    if {x.dtype, dtype} == _BY_BITS:
         return _between_floats(x, dtype, out)
-    return placed(convert(x), out)
+    np.copyto(out, convert(x))
+    return out
 
 
 @computes("onnx::CastLike")
