@@ -8,6 +8,15 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 
+class Nodes(list[NodeProto]):
+    """Nodes that calls append, each of which gives the name of its result: calls that nest as operators do."""
+
+    def __call__(self, op: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        name = output or f"result_{len(self)}"
+        self.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+
 def onnx_model(
     nodes: NodeProto | Sequence[NodeProto],
     inputs: Mapping[str, Any],

@@ -8,6 +8,7 @@ from onnx import helper
 import irc
 from irc.ir import parse_graph
 from tests.elsewhere import run_onnxruntime
+from tests.models import onnx_model
 
 BATCH, NEW, SIZE = 2, 2, 256
 HEADS = [(4, 4), (4, 2), (4, 1)]
@@ -36,17 +37,14 @@ def attention(
         attributes |= {"q_num_heads": queries, "kv_num_heads": others}
     inputs = ["q", "k", "v", "mask" if mask else "", "past_key", "past_value"]
     node = helper.make_node("Attention", inputs, ["y", "present_key", "present_value", "scores"], **attributes)
-    infos = [
-        helper.make_tensor_value_info(
-            name,
+    types = {
+        name: (
             helper.np_dtype_to_tensor_dtype(array.dtype),
             [f"{name}_{i}" if n in (past, past + NEW) else n for i, n in enumerate(array.shape)],
         )
         for name, array in feeds.items()
-    ]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
-    graph = helper.make_graph([node], "attention", infos, outputs)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11), feeds
+    }
+    return onnx_model(node, types, node.output, opset=23), feeds
 
 
 @pytest.mark.parametrize("heads", HEADS)

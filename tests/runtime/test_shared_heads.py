@@ -1,18 +1,20 @@
 """Keys and values that heads share, as exporters repeat them: no copy of a cache is made, and results are the same."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 import irc
 from irc.tools.check.peers import onnxruntime_session
 from tests.effort import examples
 from tests.elsewhere import run_onnxruntime
+from tests.models import Nodes, onnx_model
 
 SIZE = 8
 PRESENT = ["present_0", "present_1"]
@@ -24,79 +26,49 @@ def decoder(kv: int, group: int, form: str, scale: float | None, batch: int | No
     """One layer of attention with two caches, whose length is open."""
     heads = kv * group
     numbers = {"zero": [0], "one": [1], "two": [2], "kv": [kv], "group": [group], "heads": [heads], "size": [SIZE]}
-    constants = [numpy_helper.from_array(np.array(n), name) for name, n in numbers.items()]
-    constants += [
-        numpy_helper.from_array(np.array([batch or 1, kv, group, 1, SIZE]), "fixed"),
-        numpy_helper.from_array(np.array([0, heads, -1, SIZE]), "rest"),
-        numpy_helper.from_array(np.full(5, -1), "minus"),
-        numpy_helper.from_array(np.array([-1]), "any"),
-        numpy_helper.from_array(np.float32(scale or 1), "scale"),
-    ]
-    make = helper.make_node
-    nodes: list[onnx.NodeProto] = []
+    constants: dict[str, Any] = {**numbers, "fixed": [batch or 1, kv, group, 1, SIZE], "rest": [0, heads, -1, SIZE]}
+    constants |= {"minus": [-1] * 5, "any": [-1], "scale": np.float32(scale or 1)}
+    make = Nodes()
 
     def sizes(i: int) -> tuple[str, str]:
         """The shapes that are expanded to, and reshaped to then."""
         if form == "constant":
             return "fixed", "rest"
-        b, n, wide, flat = (f"{name}_{i}" for name in ("b", "n", "wide", "flat"))
         if form == "summed":
-            nodes.extend(
-                [
-                    make("Shape", [f"past_{i}"], [f"old_{i}"], start=2, end=3),
-                    make("Shape", [f"new_{i}"], [f"more_{i}"], start=2, end=3),
-                    make("Add", [f"old_{i}", f"more_{i}"], [n]),
-                    make("Shape", [f"past_{i}"], [b], start=0, end=1),
-                ]
-            )
+            n = make("Add", *(make("Shape", f"{which}_{i}", start=2, end=3) for which in ("past", "new")))
+            b = make("Shape", f"past_{i}", start=0, end=1)
         else:
-            nodes.append(make("Shape", [f"present_{i}"], [f"whole_{i}"]))
-            nodes.append(make("Gather", [f"whole_{i}", "zero"], [b]))
-            nodes.append(make("Gather", [f"whole_{i}", "two"], [n]))
-        nodes.append(make("Concat", [b, "kv", "group", n, "size"], [wide], axis=0))
-        nodes.append(make("Concat", [b, "heads", n, "size"], [flat], axis=0))
+            whole = make("Shape", f"present_{i}")
+            b, n = (make("Gather", whole, at) for at in ("zero", "two"))
+        wide = make("Concat", b, "kv", "group", n, "size", axis=0)
+        flat = make("Concat", b, "heads", n, "size", axis=0, output=f"flat_{i}")
         if form != "computed":
             return wide, flat
-        nodes.append(make("Equal", [wide, "minus"], [f"open_{i}"]))
-        nodes.append(make("Abs", ["minus"], [f"ones_{i}"]))
-        nodes.append(make("Where", [f"open_{i}", f"ones_{i}", wide], [f"target_{i}"]))
-        return f"target_{i}", flat
+        return make("Where", make("Equal", wide, "minus"), make("Abs", "minus"), wide), flat
 
+    repeated: list[str] = []
     for i in (0, 1):
-        nodes.append(make("Concat", [f"past_{i}", f"new_{i}"], [f"present_{i}"], axis=2))
+        present = make("Concat", f"past_{i}", f"new_{i}", output=f"present_{i}", axis=2)
         target, flat = sizes(i)
-        nodes.append(make("Unsqueeze", [f"present_{i}", "two"], [f"u_{i}"]))
-        nodes.append(make("Expand", [f"u_{i}", target], [f"e_{i}"]))
-        nodes.append(make("Reshape", [f"e_{i}", flat], [f"r_{i}"], allowzero=int(form == "one axis")))
+        expanded = make("Expand", make("Unsqueeze", present, "two"), target)
+        repeated.append(make("Reshape", expanded, flat, output=f"r_{i}", allowzero=int(form == "one axis")))
+    keys, others = repeated
     if form == "one axis":  # as torch.export decomposes scaled_dot_product_attention
-        nodes += [
-            make("Shape", ["r_0"], ["s"]),
-            make("Gather", ["s", "two"], ["n"]),
-            make("Slice", ["s", "zero", "two"], ["front"]),
-            make("Concat", ["any", "n", "size"], ["merged"], axis=0),
-            make("Reshape", ["r_0", "merged"], ["m"]),
-            make("Transpose", ["m"], ["mt"], perm=[0, 2, 1]),
-            make("Concat", ["front", "size", "n"], ["apart"], axis=0),
-            make("Reshape", ["mt", "apart"], ["t"]),
-        ]
+        shape = make("Shape", keys)
+        n = make("Gather", shape, "two")
+        front = make("Slice", shape, "zero", "two")
+        turned = make("Transpose", make("Reshape", keys, make("Concat", "any", n, "size", axis=0)), perm=[0, 2, 1])
+        keys = make("Reshape", turned, make("Concat", front, "size", n, axis=0))
     else:
-        nodes.append(make("Transpose", ["r_0"], ["t"], perm=[0, 1, 3, 2]))
-    keys = "t"
+        keys = make("Transpose", keys, perm=[0, 1, 3, 2])
     if scale is not None:
-        nodes.append(make("Mul", ["t", "scale"], [keys := "scaled"]))
-    nodes += [
-        make("MatMul", ["q", keys], ["scores"]),
-        make("Softmax", ["scores"], ["weights"], axis=-1),
-        make("MatMul", ["weights", "r_1"], ["y"]),
-    ]
-    info = helper.make_tensor_value_info
-    inputs = [info("q", TensorProto.FLOAT, [batch or "batch", heads, "rows", SIZE])]
-    for i in (0, 1):
-        inputs.append(info(f"new_{i}", TensorProto.FLOAT, [batch or "batch", kv, "new", SIZE]))
-        inputs.append(info(f"past_{i}", TensorProto.FLOAT, [batch or "batch", kv, "past", SIZE]))
-    outputs = [helper.make_empty_tensor_value_info(name) for name in ("y", *PRESENT)]
-    graph = helper.make_graph(nodes, "decoder", inputs, outputs, constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+        keys = make("Mul", keys, "scale")
+    make("MatMul", make("Softmax", make("MatMul", "q", keys), axis=-1), others, output="y")
+    inputs: dict[str, list[Any]] = {"q": [batch or "batch", heads, "rows", SIZE]}
+    for i, length in product((0, 1), ("new", "past")):
+        inputs[f"{length}_{i}"] = [batch or "batch", kv, length, SIZE]
+    weights = {name: np.array(value) for name, value in constants.items()}
+    return onnx_model(make, inputs, ["y", *PRESENT], weights, 18)
 
 
 def feeds(model: onnx.ModelProto, batch: int, new: int, past: int, seed: int = 0) -> dict[str, np.ndarray]:
