@@ -49,7 +49,9 @@ def contiguous(x: Array, memory_format: int = layout.CONTIGUOUS) -> Array:
 
 
 def clone(x: Array, memory_format: int | None = None) -> Array:
-    return placed(x, layout.empty_like(x, x.dtype, memory_format))
+    out = layout.empty_like(x, x.dtype, memory_format)
+    np.copyto(out, x)
+    return out
 
 
 def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:
