@@ -11,6 +11,7 @@ from irc.errors import Error
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import ValueMap, clone_node, copy_graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, PRIM_LOOP, SCAN
+from irc.ir.tensor import Tensor, load_together
 from irc.ir.types import FUNCTION, NONE
 from irc.ops.opaque import is_opaque
 from irc.runtime.backends import Backend
@@ -155,6 +156,8 @@ class Lowerer:
         deferred = {node: None for node in absent if may_stay_out(node)}
         if len(deferred) < len(absent):
             raise unsupported(absent)
+        values = (node.attributes.get("value") for node in reachable_nodes(graph) if node.kind == CONSTANT)
+        load_together(value for value in values if isinstance(value, Tensor))
         self.graph = graph
         self._bulk = bulk
         self.bound = Bound(deferred, backend, asks_for_types(graph))

@@ -14,7 +14,9 @@ from onnx import helper, numpy_helper
 import irc
 from irc.errors import Error
 from irc.ir import DType, Graph, Tensor, parse_graph
+from irc.ir.tensor import load_together
 from irc.runtime.model import CompiledModel
+from irc.runtime.values import owner
 from tests.models import onnx_model
 
 SIZE = 160  # 100 KB: not read at once
@@ -158,3 +160,21 @@ def test_saving_keeps_no_weights_in_memory(tmp_path: Path) -> None:
     assert model.module.weights["w"].can_wait
     assert right(irc.load(tmp_path / "model.irc"))
     assert right(model)
+
+
+def test_weights_that_are_copied_lie_in_one_piece_of_memory_each_its_own_owner() -> None:
+    found = [np.arange(n, dtype=dtype).reshape(1, n) for n, dtype in ((3, "u1"), (5, "f8"), (7, "f2"))]
+    sources = [array.copy() for array in found]
+    tensors = [
+        Tensor.lazy(DType.from_numpy(array.dtype), array.shape, lambda array=array: array, transient=True)
+        for array in sources
+    ]
+    load_together([*tensors, *tensors, Tensor.of(X)])
+    for array in sources:
+        array[...] = 0
+    arrays = [tensor.numpy() for tensor in tensors]
+    for array, wanted in zip(arrays, found, strict=True):
+        assert np.array_equal(array, wanted) and array.dtype == wanted.dtype
+        assert not array.flags.writeable and array.ctypes.data % 64 == 0 and owner(array).nbytes == array.nbytes
+    places = [array.ctypes.data for array in arrays]
+    assert np.diff(places).tolist() == [64, 64]
