@@ -9,16 +9,16 @@ Where the model takes a number that is not a tensor, NumPy's scalars are numbers
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import is_
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.ma import MaskedArray  # not by need: a signal handler that runs models may come while NumPy imports it
 
-from irc.errors import Error
+from irc.errors import Error, suggestion
 from irc.ir import Value, types
 from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.objects import EnumMember, with_members
@@ -197,12 +197,9 @@ def typed_array(value: Any, type: TensorType, where: str) -> Array:
         except ValueError as error:
             raise Error("IRC412", str(error), where) from None
     if array.dtype != expected.numpy:
-        raise Error(
-            "IRC412",
-            f"expected elements of type {expected.numpy_name}, got {array.dtype.name}; convert with "
-            f"astype({expected.numpy_name!r}) if that is meant",
-            where,
-        )
+        name = expected.numpy_name
+        hint = f"convert with astype({name!r}) if that is meant"
+        raise Error("IRC412", f"expected elements of type {name}, got {array.dtype.name}; {hint}", where)
     return array
 
 
@@ -300,6 +297,16 @@ Path = tuple[int, ...]
 _TUPLE = "prim::TupleConstruct"
 
 
+T = TypeVar("T")
+
+
+def named(code: str, name: str, among: Mapping[str, T], what: str) -> T:
+    """What the model has called ``name``, a ``what``; Error ``code`` if there is none ``among`` these."""
+    if name not in among:
+        raise Error(code, f"the model has no {what} {name!r}; {suggestion(name, among)}")
+    return among[name]
+
+
 class Result(NamedTuple):
     """An output, or an element of one.
 
@@ -315,18 +322,13 @@ class Result(NamedTuple):
 def results_of(outputs: Sequence[Argument]) -> dict[str, Result]:
     """Every result by name: outputs, and elements of tuples as ``output.0`` unless that is taken."""
     found = {output.name: Result(output, (i,)) for i, output in enumerate(outputs)}
-    for output in tuple(found.values()):
-        for element in _elements(output):
-            found.setdefault(element.argument.name, element)
+    pending = list(reversed(found.values()))
+    while pending:
+        whole, path = result = pending.pop()
+        found.setdefault(whole.name, result)
+        elements = enumerate(whole.type.elems if isinstance(whole.type, TupleType) else ())
+        pending += reversed([Result(Argument(f"{whole.name}.{i}", type), (*path, i)) for i, type in elements])
     return found
-
-
-def _elements(whole: Result) -> Iterator[Result]:
-    argument, path = whole
-    for i, type in enumerate(argument.type.elems if isinstance(argument.type, TupleType) else ()):
-        element = Result(Argument(f"{argument.name}.{i}", type), (*path, i))
-        yield element
-        yield from _elements(element)
 
 
 def element(values: Any, path: Iterable[int]) -> Any:

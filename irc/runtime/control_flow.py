@@ -108,11 +108,9 @@ class Stack:
 
     def _no_rows(self, axis: int) -> Array:
         if self._row.dtype is None:
-            raise Error(
-                "IRC432",
-                "the loop made no iteration, and nothing states the element type of a scan output: declare it in the "
-                "body, or inline the function that the loop is in",
-            )
+            remedy = "declare it in the body, or inline the function that the loop is in"
+            what = "the loop made no iteration, and nothing states the element type of a scan output"
+            raise Error("IRC432", f"{what}: {remedy}")
         shape = [d if isinstance(d, int) else 0 for d in self._row.shape or ()]
         shape.insert(axis_in(axis, len(shape) + 1), 0)
         return np.empty(check_size(shape, self._row.dtype.numpy), self._row.dtype.numpy)

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -27,7 +28,6 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.kinds import CONTROL_FLOW
-from irc.ir.types import TensorType
 from irc.ops.plugins import fault_of
 from irc.ops.pointwise import keeps_float_type, overwritable, result_like
 from irc.ops.registry import record
@@ -57,7 +57,7 @@ class Counters:
 
     Attributes:
         units: bulks of operators dispatched, on any thread; a loop body counts once an iteration.
-        breaks: why a bulk ended before the last operator of its block -> how often.
+        breaks: why a bulk ended before the last operator of its block (``control flow``) -> how often.
         kernels: kernel calls, including those inside fusion groups.
         compiled: calls of kernels that a backend compiled from a fusion group, several steps or a loop.
         in_place: kernels that wrote their result over an input: a dead one or, for in-place operators
@@ -187,23 +187,16 @@ class Code:
         """This code with other instructions."""
         return replace(self, instructions=instructions, steps=[each.step for each in instructions])
 
-    def count_units(self, nodes: Iterable[Node], most: int | None) -> None:
+    def count_units(self, nodes: Iterable[Node]) -> None:
         """Set `units` and `breaks` for steps of ``nodes``, in order.
 
-        A unit is a sequence of operators in program order. It ends at control flow, or once it holds ``most`` operators
-        (None: any number). Operators that read inputs, weights or outputs of the graph are in units like all others.
+        A unit is a sequence of operators in program order; control flow is a unit of its own. Operators that read
+        inputs, weights or outputs of the graph are in units like all others.
         (The idea is MXNet's, pull request 13890; there, operators on inputs and outputs mostly stay out.)
         """
-        breaks: Counter[str] = Counter()
-        size, after_control = 0, False  # of the unit so far; whether it is control flow
-        for node in nodes:
-            control = node.kind in CONTROL_FLOW
-            cause = "control flow" if control or after_control else "size" if size == most else None
-            if size and cause is not None:
-                breaks[cause] += 1
-                size = 0
-            size, after_control = size + 1, control
-        self.units, self.breaks = breaks.total() + min(size, 1), breaks
+        units = groupby(nodes, lambda node: node.kind in CONTROL_FLOW)
+        self.units = sum([len([*each]) if is_control else 1 for is_control, each in units])
+        self.breaks = {"control flow": self.units - 1} if self.units > 1 else {}
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""
@@ -422,28 +415,6 @@ def call_step(
                 break
         else:
             frame[out] = kernel(*inputs)
-        for s in dead:
-            frame[s] = None
-
-    is_given = all(isinstance(v.type, TensorType) for v in node.inputs)
-    return (
-        step
-        if of_torch or like != 0 or len(ins) > 1 or not is_given
-        else _unary_over(kernel, ins, out, dead, must_own_storage)
-    )
-
-
-def _unary_over(kernel: Kernel, ins: Slots, out: int, dead: Slots, must_own_storage: bool) -> Step:
-    """A step that writes over the only operand, whose form the result has."""
-    (a,) = ins
-
-    def step(frame: Frame) -> None:
-        x = frame[a]
-        if x.flags.carray and may_overwrite(x, frame[0].arena, must_own_storage):
-            frame[out] = kernel(x, out=x)
-            frame[0].in_place += 1
-        else:
-            frame[out] = kernel(x)
         for s in dead:
             frame[s] = None
 

@@ -84,14 +84,10 @@ class Limits:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name, what, read in (
-            ("steps", "integer", integer),
-            ("bytes", "integer", integer),
-            ("seconds", "number", _real),
-        ):
-            value = getattr(self, name)
-            number = None if value is None else read(value)
+        for name, value in vars(self).copy().items():
+            number = None if value is None else _real(value) if name == "seconds" else integer(value)
             if value is not None and (number is None or not number > 0):
+                what = "number" if name == "seconds" else "integer"
                 raise Error("IRC440", f"the limit {name} must be a positive {what}, not {value!r}")
             object.__setattr__(self, name, number)
 
@@ -161,9 +157,8 @@ class LimitGuard(Observer):
         """Count a step."""
         self._steps_left -= 1
         if self._steps_left < 0:
-            raise Error(
-                "IRC441", f"the run needs more steps than its limit of {self._limits.steps} (Limits.steps, --max-steps)"
-            )
+            limit = f"its limit of {self._limits.steps} (Limits.steps, --max-steps)"
+            raise Error("IRC441", f"the run needs more steps than {limit}")
         self.pace()
 
     def allocate(self, size: int) -> None:
@@ -202,9 +197,8 @@ class LimitGuard(Observer):
         return Error("IRC442", f"{why}; {limit}", where)
 
     def _too_long(self, why: str) -> Error:
-        return Error(
-            "IRC443", f"{why}; the limit of the run is {self._limits.seconds} s (Limits.seconds, --max-seconds)"
-        )
+        limit = f"the limit of the run is {self._limits.seconds} s (Limits.seconds, --max-seconds)"
+        return Error("IRC443", f"{why}; {limit}")
 
 
 class ArrayBytes:

@@ -155,7 +155,6 @@ class Lowering:
         storage: which values of the graph are one memory.
         specials: how to lower the kinds that are not kernel calls.
         function: what a constant of type Function is at run time, by the function's name.
-        bulk: how many operators may be dispatched as one unit; None for any number.
 
     Attributes:
         plan: as given.
@@ -163,13 +162,7 @@ class Lowering:
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        graph: Graph,
-        storage: Storage,
-        specials: dict[str, Special],
-        function: Callable[[str], Any],
-        bulk: int | None = None,
+        self, plan: Plan, graph: Graph, storage: Storage, specials: dict[str, Special], function: Callable[[str], Any]
     ) -> None:
         self.plan = plan
         self.bound = plan.bound
@@ -177,7 +170,6 @@ class Lowering:
         """Whether something may look at how results lie in memory."""
         self.sees_storage = sees_storage(graph)
         """Whether something may look at where the memory of results begins."""
-        self._bulk = bulk
         self._specials = specials
         self._function = function
         self._slots: dict[Value, int] = {}
@@ -266,7 +258,7 @@ class Lowering:
         self._live.append(live)
         backwards = [each for n in reversed(nodes) if n.kind != CONSTANT for each in self._lower(n, code)]
         unused = tuple(own.intersection(code.params) - live.slots)
-        code.count_units([each.node for each in reversed(backwards) if not each.node.is_return], self._bulk)
+        code.count_units([each.node for each in reversed(backwards) if not each.node.is_return])
         if end is not None and unused and len(self._live) > 1:
             backwards.append(Instruction(drop_step(unused), end, (), (), unused))
         self._live.pop()

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from numpy import ndarray
 
 from irc.alias import Analyses
-from irc.errors import Error, suggestion
+from irc.errors import Error
 from irc.ir import Graph, Module, Tensor
 from irc.ir.clone import verify_given
 from irc.ir.declarations import completed, declared_type, fixed_sizes, sizes_text
@@ -26,7 +26,7 @@ from irc.ir.kinds import CONSTANT, GROUP
 from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.arena import PlannedRuns, RunKey
-from irc.runtime.arguments import Argument, Path, Sizes, accept, results_of
+from irc.runtime.arguments import Argument, Path, Sizes, accept, named, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
 from irc.runtime.boundary import NOTHING, Arrays, Held, Signature, are_distinct, detach, left_out, read_only_view
@@ -50,18 +50,15 @@ class Options:
     Args:
         threads: how many threads may work at one run, that of the caller included. Large matrix products
             are made in parts, which are shared among them. None: as many as pay.
-        bulk: how many operators may be dispatched as one unit; None for any number.
 
     Raises:
-        Error: IRC419 if a number is not positive, or of threads above 64.
+        Error: IRC419 if it is not positive, or above 64.
     """
 
     threads: int | None = None
-    bulk: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "threads", check_number("threads", self.threads, MOST))
-        object.__setattr__(self, "bulk", check_number("bulk", self.bulk))
 
 
 def sharing(threads: int | None) -> Share:
@@ -176,7 +173,7 @@ class CompiledModel:
 
     def _lowered(self, graph: Graph, analyses: Analyses | None = None) -> PlannedRuns:
         with gc_paused():
-            return PlannedRuns(Lowerer(graph, True, self.options.bulk, self.backend, analyses))
+            return PlannedRuns(Lowerer(graph, True, self.backend, analyses))
 
     def run(
         self,
@@ -347,7 +344,8 @@ class CompiledModel:
             Error: IRC323 these outputs need unknown operators; IRC410 an input is missing or unknown; IRC411 an unknown
                 output; IRC416 one is donated that is not given; others if a default is not a value of its input.
         """
-        wanted = {name: self._path(name) for name in ([o.name for o in self.outputs] if outputs is None else outputs)}
+        names = [o.name for o in self.outputs] if outputs is None else outputs
+        wanted = {name: named("IRC411", name, self._results, "output").path for name in names}
         runs = self.runs
         if self._parts is not None:
             if outputs is None:
@@ -385,11 +383,6 @@ class CompiledModel:
         self._signatures[given, outputs, donate, keep] = found
         return found
 
-    def _path(self, output: str) -> Path:
-        if output not in self._results:
-            raise Error("IRC411", f"the model has no output {output!r}; {suggestion(output, self._results)}")
-        return self._results[output].path
-
     @cached_property
     def remarks(self) -> list[Remark]:
         """Why something was not fused, not in place, copied, kept; what is in the way, and the remedy."""
@@ -411,10 +404,8 @@ class CompiledModel:
         save(self, path, state.turn(snapshot, state.objects) if state.changes else {})
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "compiled models are neither copied nor pickled: threads may run one model at once, "
-            "and another process may irc.load the file that model.save writes"
-        )
+        remedy = "threads may run one model at once, and another process may irc.load the file that model.save writes"
+        raise TypeError(f"compiled models are neither copied nor pickled: {remedy}")
 
     def __repr__(self) -> str:
         def several(arguments: Iterable[Argument]) -> str:

@@ -154,12 +154,9 @@ def check_known(module: Module, graph: Graph) -> None:
     known = module.objects_of(graph)
     for value in graph.inputs:
         if isinstance(value.type, ClassType) and value.name not in known:
-            raise Error(
-                "IRC141",
-                f"%{value.name} is an object of {value.type}, whose attributes are not known: "
-                "import_torchscript(text, weights={'path.of.attribute': ...}) tells them",
-                graph.name,
-            )
+            remedy = "import_torchscript(text, weights={'path.of.attribute': ...}) tells them"
+            what = f"%{value.name} is an object of {value.type}, whose attributes are not known"
+            raise Error("IRC141", f"{what}: {remedy}", graph.name)
 
 
 def _writes(module: Module, db: AliasDb) -> tuple[frozenset[str], frozenset[str]] | None:

@@ -126,7 +126,6 @@ class Lowerer:
         graph: it must not change afterwards.
         guarded: whether the arrays that the plan will be given are read-only or may be overwritten: those that may
             share no memory with another input.
-        bulk: how many operators may be dispatched as one unit; None for any number.
         backend: what may compile fusion groups and steps; None for the interpreter alone.
         analyses: of the graph and its functions; those that are needed are taken out.
 
@@ -144,12 +143,7 @@ class Lowerer:
     """
 
     def __init__(
-        self,
-        graph: Graph,
-        guarded: bool = False,
-        bulk: int | None = None,
-        backend: Backend | None = None,
-        analyses: Analyses | None = None,
+        self, graph: Graph, guarded: bool = False, backend: Backend | None = None, analyses: Analyses | None = None
     ) -> None:
         # Before anything is analysed: one message then names all operators that have no kernel.
         absent = without_kernels(graph)
@@ -159,7 +153,6 @@ class Lowerer:
         values = (node.attributes.get("value") for node in reachable_nodes(graph) if node.kind == CONSTANT)
         load_together(value for value in values if isinstance(value, Tensor))
         self.graph = graph
-        self._bulk = bulk
         self.bound = Bound(deferred, backend, asks_for_types(graph))
         self._analyses = analyses or Analyses(graph.module)
         self.storage, self.writes, self.known = self._analyzed(guarded)
@@ -180,7 +173,7 @@ class Lowerer:
     def _fill(self, plan: Plan, graph: Graph, storage: Storage) -> None:
         self.bound.prepared.lasting.update(storage.lasting)
         try:
-            plan.code = Lowering(plan, graph, storage, SPECIAL, self._function, self._bulk).region(graph.block)
+            plan.code = Lowering(plan, graph, storage, SPECIAL, self._function).region(graph.block)
         except RecursionError:
             raise Error("IRC216", "blocks are nested too deeply", graph.name) from None
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from irc.errors import Error, suggestion
+from irc.errors import Error
 from irc.ir import Node, Value
 from irc.ir.types import Dim, Shape, TensorType, may_be_equal
 from irc.ops.axes import APPEND, joined
-from irc.runtime.arguments import Argument, accept, results_of, value_at
+from irc.runtime.arguments import Argument, accept, named, results_of, value_at
 from irc.runtime.array_memory import is_alone, is_shown_alone
 from irc.runtime.boundary import Held, copied
 from irc.runtime.execution import Counters
@@ -257,11 +257,8 @@ def _is_donatable(array: Array) -> bool:
 
 
 def _cache_lost(donated: Iterable[str]) -> Error:
-    return Error(
-        "IRC437",
-        f"a step has failed while it wrote to {some(map(repr, donated))}: reset the session, go on from a "
-        "fork, or give the step these caches",
-    )
+    remedy = "reset the session, go on from a fork, or give the step these caches"
+    return Error("IRC437", f"a step has failed while it wrote to {some(map(repr, donated))}: {remedy}")
 
 
 def _differing_axis(given: Any, array: Array) -> int | None:
@@ -419,11 +416,8 @@ def _check_fit(array: Array, argument: Argument) -> None:
     """Raise unless ``array``, an output, can be the input: declared output types may be wrong."""
     shape, dtype = argument.shape, argument.dtype
     if (dtype is not None and array.dtype != dtype) or (shape is not None and array.ndim != len(shape)):
-        raise Error(
-            "IRC417",
-            f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}",
-            argument.where,
-        )
+        message = f"the output for it is {describe(array)}, which is not the type of the input, {argument.type}"
+        raise Error("IRC417", message, argument.where)
 
 
 def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
@@ -433,12 +427,8 @@ def _empty(argument: Argument, sizes: Mapping[str, int]) -> Array:
         raise Error("IRC418", "the first step needs this cache: its type is not known", where)
     shape = [dim if isinstance(dim, int) else sizes.get(str(dim)) for dim in argument.shape]
     if shape.count(None) > 1:
-        raise Error(
-            "IRC418",
-            f"the first step needs this cache, {argument.type}: more than one of its sizes is open, an empty one "
-            "should be given",
-            where,
-        )
+        why = "more than one of its sizes is open, an empty one should be given"
+        raise Error("IRC418", f"the first step needs this cache, {argument.type}: {why}", where)
     filler = "" if argument.dtype.hasobject else 0
     array = np.full(check_size([n or 0 for n in shape], argument.dtype), filler, argument.dtype)
     array.flags.writeable = False  # as all that is held
@@ -456,29 +446,24 @@ def find_bindings(model: CompiledModel) -> dict[str, str]:
         Error: IRC417 there is none.
     """
     results = results_of(model.outputs)
-    named = [
-        (a, results[present + a.name.removeprefix(past)].argument)
-        for a in model.inputs
-        for past, present in reversed(CONVENTIONS)  # so that the first of several stays
-        if a.name.startswith(past) and present + a.name.removeprefix(past) in results
-    ]
-    misfits = [misfit for a, result in named if (misfit := _misfit(a, result)) is not None]
-    pairs = {a.name: result.name for a, result in named if _misfit(a, result) is None}
+    pairs: dict[str, str] = {}
+    misfits: list[str] = []
+    for a in model.inputs:
+        for past, present in reversed(CONVENTIONS):  # so that the first of several stays
+            result = results.get(present + a.name.removeprefix(past)) if a.name.startswith(past) else None
+            if result is not None and (misfit := _misfit(a, result.argument)) is not None:
+                misfits.append(misfit)
+            elif result is not None:
+                pairs[a.name] = result.argument.name
     if pairs:
         return pairs
-    if misfits:
-        raise Error(
-            "IRC417",
-            f"no output that is called like an input can be that in the next step, give pairs from input to output: "
-            f"{some(misfits)}",
-        )
+    remedy = "give pairs from input to output"
     conventions = " or ".join(f"{past}* and {present}*" for past, present in CONVENTIONS)
-    inputs, outputs = ([*map(repr, names)] for names in ([a.name for a in model.inputs], results))
-    raise Error(
-        "IRC417",
-        f"no input is called like an output, as {conventions} are: give "
-        f"pairs from input to output; inputs are {some(inputs)}, outputs {some(outputs)}",
-    )
+    inputs, outputs = (some(map(repr, names)) for names in ([a.name for a in model.inputs], results))
+    why = f"no input is called like an output, as {conventions} are: {remedy}; inputs are {inputs}, outputs {outputs}"
+    if misfits:
+        why = f"no output that is called like an input can be that in the next step, {remedy}: {some(misfits)}"
+    raise Error("IRC417", why)
 
 
 def check_bindings(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, str]:
@@ -493,12 +478,11 @@ def check_bindings(model: CompiledModel, pairs: Mapping[str, str]) -> dict[str, 
     outputs = {name: result.argument for name, result in results_of(model.outputs).items()}
     for name, output in pairs.items():
         if not isinstance(name, str) or not isinstance(output, str):  # type: ignore[reportUnnecessaryIsInstance]
-            raise Error(
-                "IRC417", f"pairs go from the name of an input to the name of an output: {{{name!r}: {output!r}}}"
-            )
+            given = f"{{{name!r}: {output!r}}}"
+            raise Error("IRC417", f"pairs go from the name of an input to the name of an output: {given}")
         if name not in inputs and output not in outputs and name in outputs and output in inputs:
             raise Error("IRC417", f"pairs go from input to output: {{{output!r}: {name!r}}}, not the other way round")
-        misfit = _misfit(_known(name, inputs, "input"), _known(output, outputs, "output"))
+        misfit = _misfit(named("IRC417", name, inputs, "input"), named("IRC417", output, outputs, "output"))
         if misfit is not None:
             raise Error("IRC417", misfit)
     return dict(pairs)
@@ -511,12 +495,6 @@ def _misfit(past: Argument, present: Argument) -> str | None:
     if not may_be_equal(past.type, present.type):
         return f"output {present.name!r}, {present.type}, can never be input {past.name!r}, {past.type}"
     return None
-
-
-def _known(name: str, among: Mapping[str, Argument], what: str) -> Argument:
-    if name not in among:
-        raise Error("IRC417", f"the model has no {what} {name!r}; {suggestion(name, among)}")
-    return among[name]
 
 
 def some(words: Iterable[str]) -> str:

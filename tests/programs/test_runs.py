@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from irc.ir import Value
 from irc.ops.axes import CONCAT
 from irc.passes import PassManager
-from irc.runtime.model import CompiledModel, Options
+from irc.runtime.model import CompiledModel
 from tests.effort import examples
 from tests.programs.generator import Program, programs
 from tests.programs.groups import Cut, cuts, regroup
@@ -20,7 +20,6 @@ from tests.programs.running import check_same, copied, expected
 
 PIPELINES = ("", "in-place", "reorder", "growable", "fuse", "reorder,in-place", "fuse,reorder,growable,in-place")
 FUSING = ("fuse", "fuse,reorder,growable,in-place", "reorder")
-BULKS = (None, 1, 3)
 pointwise = programs(("onnx", "onnx", "onnx", "products", "constants"), size=30, dense=True)
 """Programs whose groups are large."""
 concats = programs(("onnx", "onnx views", "onnx writes", "branches", "concats", "concats"), size=24, dense=True)
@@ -30,12 +29,12 @@ anything = programs() | pointwise | concats | concats
 RUNS = 4  # as it comes, watched for shapes, planned, planned again
 
 
-def compiled(program: Program, pipeline: str, bulk: int | None, groups: list[Cut] | None = None) -> CompiledModel:
+def compiled(program: Program, pipeline: str, groups: list[Cut] | None = None) -> CompiledModel:
     module = program.module.copy()
     regroup(module, groups or ())
     if pipeline:
         PassManager(pipeline).run(module)
-    return CompiledModel(module, options=Options(bulk=bulk))
+    return CompiledModel(module)
 
 
 def feeds_of(program: Program, memory: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
@@ -59,13 +58,12 @@ def poison(model: CompiledModel) -> None:
     anything,
     st.just([]) | cuts,
     st.sampled_from(PIPELINES),
-    st.sampled_from(BULKS),
     st.data(),
 )
 def test_results_do_not_depend_on_how_a_program_is_run(
-    program: Program, groups: list[Cut], pipeline: str, bulk: int | None, data: st.DataObject
+    program: Program, groups: list[Cut], pipeline: str, data: st.DataObject
 ) -> None:
-    check_runs(program, compiled(program, pipeline, bulk, groups), data.draw)
+    check_runs(program, compiled(program, pipeline, groups), data.draw)
 
 
 def check_runs(program: Program, model: CompiledModel, draw: Callable[[st.SearchStrategy[Any]], Any]) -> Counter[str]:
@@ -110,9 +108,9 @@ def test_random_programs_run_in_all_ways() -> None:
     did: Counter[str] = Counter()
 
     @settings(examples(100), max_examples=100, derandomize=True, database=None)
-    @given(anything, st.just([]) | cuts, st.sampled_from(FUSING), st.sampled_from(BULKS), st.data())
-    def run(program: Program, groups: list[Cut], pipeline: str, bulk: int | None, data: st.DataObject) -> None:
-        did.update([*+check_runs(program, compiled(program, pipeline, bulk, groups), data.draw)])
+    @given(anything, st.just([]) | cuts, st.sampled_from(FUSING), st.data())
+    def run(program: Program, groups: list[Cut], pipeline: str, data: st.DataObject) -> None:
+        did.update([*+check_runs(program, compiled(program, pipeline, groups), data.draw)])
 
     run()
     assert did["planned"] >= 10, did
@@ -121,12 +119,10 @@ def test_random_programs_run_in_all_ways() -> None:
 
 
 @examples(40)
-@given(programs(), cuts, st.sampled_from(PIPELINES), st.sampled_from(BULKS))
-def test_one_model_runs_on_several_threads_at_once(
-    program: Program, groups: list[Cut], pipeline: str, bulk: int | None
-) -> None:
+@given(programs(), cuts, st.sampled_from(PIPELINES))
+def test_one_model_runs_on_several_threads_at_once(program: Program, groups: list[Cut], pipeline: str) -> None:
     wanted = expected(program, apart=True)
-    model = compiled(program, pipeline, bulk, groups)
+    model = compiled(program, pipeline, groups)
 
     def run(_: int) -> list[Any]:
         return list(model.run(feeds_of(program, program.memory())).values())

@@ -97,7 +97,7 @@ def test_compiled_in_any_way(data):
     text = _Program(data).text()
     graph = parse_graph(text)
     expected_of = CompiledModel(parse_graph(text))
-    options = irc.Options(threads=data.draw(st.sampled_from([None, 1, 3])), bulk=data.draw(st.sampled_from([None, 2])))
+    options = irc.Options(threads=data.draw(st.sampled_from([None, 1, 3])))
     compiled = irc.compile(graph, data.draw(st.sampled_from(PIPELINES)), options=options)
     caches = [GrowableArray(rows(2, start), 0, data.draw(st.integers(2, 12))) for start in (-1, 1)]
     donated = data.draw(st.sampled_from([[], ["p"], ["p", "q"]]))

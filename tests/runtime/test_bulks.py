@@ -39,11 +39,9 @@ def counted(graph: Graph, *inputs: Any, **options: Any) -> Counters:
 # -- in order -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("bulk", "expected"), [(None, 1), (1000, 1), (999, 2), (15, 67), (1, 1000)])
-def test_a_thousand_operators_with_inputs_and_outputs_are_bulked(bulk, expected):
-    counters = counted(chain(1000), f32(1, 2, 3, 4), bulk=bulk)
-    assert (counters.units, counters.kernels) == (expected, 1000)
-    assert counters.breaks == ({} if expected == 1 else {"size": expected - 1})
+def test_a_thousand_operators_with_inputs_and_outputs_are_bulked():
+    counters = counted(chain(1000), f32(1, 2, 3, 4))
+    assert (counters.units, counters.kernels, counters.breaks) == (1, 1000, {})
 
 
 CONTROL = """
@@ -85,14 +83,11 @@ def test_options_are_checked(value):
             run(feeds, threads=value)
     with pytest.raises(Error, match="IRC419"):
         CompiledModel(chain(3), options=value)
-    if value != 10_000_000:
-        with pytest.raises(Error, match="bulk must be a positive integer, or None"):
-            Options(bulk=value)
 
 
 def test_numbers_of_options_may_be_numpys():
-    options = Options(threads=np.int64(2), bulk=np.uint8(3))  # type: ignore[arg-type]
-    assert options == Options(2, 3) and type(options.threads) is type(options.bulk) is int
+    options = Options(threads=np.uint8(2))  # type: ignore[arg-type]
+    assert options == Options(2) and type(options.threads) is int
     model = CompiledModel(chain(3))
     assert model.run({"x": f32(1, 2, 3, 4)}, threads=np.int64(2)).keys() == {o.name for o in model.outputs}  # type: ignore[arg-type]
 
@@ -188,7 +183,7 @@ def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, observer: Obs
 
 
 def test_options_are_taken_by_compile_and_load(tmp_path):
-    options = irc.Options(threads=2, bulk=3)
+    options = irc.Options(threads=2)
     model = irc.compile(graph_of(BRANCHES), "none", options=options)
     assert model.options is options
     path = tmp_path / "m.irc"
