@@ -8,7 +8,7 @@ side of the point, as the case may be; all or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from irc.ir.node import Node
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb
+    from irc.ir import Value
 
 
 _FAR = 128
@@ -255,3 +256,18 @@ class Move:
     def _has_many_users(self) -> bool:
         """Whether the node moves forward and has too many users to look at each of them."""
         return self._forward and sum([value.user_count for value in self._node.outputs]) > _FAR
+
+
+def backward_slice(db: AliasDb, outputs: Iterable[Value], cuts: Container[Value] = ()) -> tuple[set[Node], set[Value]]:
+    """The top block's nodes that ``outputs`` come from, and the values that they lead to.
+
+    Among the nodes are those that write memory on the way. What makes a value of ``cuts`` is not needed for it.
+    """
+    nodes: set[Node] = set()
+    reached = dict.fromkeys(outputs)
+    for node in reversed(list(db.graph.nodes)):  # what reads memory comes after what writes it
+        makes = any(value in reached and value not in cuts for value in node.outputs)
+        if makes or (db.is_mutable(node) and db.writes_to_alias(node, list(reached))):
+            nodes.add(node)
+            reached.update(dict.fromkeys([*node.inputs, *node.captures()]))
+    return nodes, set(reached)

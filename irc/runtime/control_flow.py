@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -116,33 +116,19 @@ class Stack:
         return np.empty(check_size(shape, self._row.dtype.numpy), self._row.dtype.numpy)
 
 
-class Iterate(Protocol):
-    """Runs all iterations of a loop at once, of which there is at least one."""
+Iterate = Callable[[Frame, Sequence[Any], Sequence[Array], "int | None", Sequence[Stack]], "list[Any] | None"]
+"""Runs all iterations of a loop at once, of which there is at least one.
 
-    def __call__(
-        self,
-        frame: Frame,
-        values: Sequence[Any],
-        sequences: Sequence[Array],
-        most: int | None,
-        stacks: Sequence[Stack],
-    ) -> list[Any] | None:
-        """The carried values at the end; None if it can do nothing with these operands.
-
-        Args:
-            frame: the graph's.
-            values: the carried values, which are read only.
-            sequences: their rows are what iterations take.
-            most: the number of iterations, or the most; None: unknown.
-            stacks: collect the rows.
-        """
-        ...
+It is given the graph's frame, the carried values, which are read only, the sequences whose rows iterations take, the
+number of iterations, or the most (None: unknown), and the stacks that collect rows. It returns the carried values at
+the end; None if it can do nothing with these operands.
+"""
 
 
 def lower_if(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """``prim::If(cond)`` with blocks then, else; the condition is a bool or a tensor of one element."""
     (condition,) = ins
-    branches = lowering.branches(node)
+    branches = lowering.inner(node.blocks)
     dead = lowering.emptied(ins)
 
     def step_of(then: Code, otherwise: Code) -> Step:
@@ -180,38 +166,25 @@ def _lower_loop(
     lowering: Lowering, node: Node, ins: Slots, outs: Slots, leading: Sequence[Callable[[int], Any]]
 ) -> Step:
     """``leading`` makes the values of the parameters before the carried ones."""
-    body = Body(lowering, node, ins, outs)
+    body = Body(lowering, node, ins, outs, leading)
     limit_slot, condition_slot = (*ins, None, None)[:2]
     initial = ins[2:]
     dead = lowering.emptied(ins)
     # The first iteration owns the initial values that nothing else needs: an entry here would keep them alive.
     handed_over = tuple(set(initial).intersection(dead) - body.code.captured)
 
-    def step_of(iterate: Iterate | None = None) -> Step:
+    def step_of(at_once: Iterate | None = None) -> Step:
         def step(frame: Frame) -> None:
             limit = None if limit_slot is None else trip_count(frame[limit_slot])
             go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
-            stacks = body.stacks(limit)
-            if iterate is not None and go_on and (limit is None or limit > 0):
-                found = iterate(frame, [frame[s] for s in initial], (), limit, stacks)
-                if found is not None:
-                    put(frame, outs, [*found, *(stack.result() for stack in stacks)], dead)
-                    return
-            values = body.initial_values([frame[s] for s in initial])
-            for s in handed_over:
-                frame[s] = None
-            i = 0
             try:
-                while go_on and (limit is None or i < limit):
-                    (condition,), values = body.run(frame, [make(i) for make in leading], values, (), stacks)
-                    go_on = truth(condition)
-                    i += 1
+                values = [frame[s] for s in initial]
+                values, stacks = body.iterate(frame, values, (), limit if go_on else 0, at_once, handed_over)
             except Exception as error:
                 if is_located(error):
                     raise
                 fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
-            values.extend(stack.result() for stack in stacks)
-            put(frame, outs, values, dead)
+            put(frame, outs, [*values, *(stack.result() for stack in stacks)], dead)
 
         return step
 
@@ -230,43 +203,63 @@ class Body:
         node: the loop.
         ins: the slots of its inputs.
         outs: the slots of its results.
+        leading: make the values of the parameters before the carried ones, by the number of the iteration.
 
     Attributes:
         code: the body's steps.
     """
 
-    def __init__(self, lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> None:
+    def __init__(
+        self, lowering: Lowering, node: Node, ins: Slots, outs: Slots, leading: Sequence[Callable[[int], Any]] = ()
+    ) -> None:
         at = carried(node)
         (block,) = node.blocks
         self._row_slots = lowering.row_slots(block.returns[at.returned + at.many :])
         self.code = lowering.region(block)
+        self._leading = leading
         self._rows = scanned_rows(node)
         self._returned = slice(at.returned, at.returned + at.many)
         takers = [(param, *outs[i : i + 1]) for i, param in enumerate(self.code.params[at.param :][: at.many])]
         self._read_only_initial = lowering.read_only_carried(block, ins[at.input :][: at.many], takers)
         self._read_only_carried = lowering.read_only_carried(block, self.code.returns[self._returned], takers)
 
-    def stacks(self, iterations: int | None) -> list[Stack]:
-        """One stack for each scan output, for at most ``iterations`` rows; None if their number is unknown."""
-        return [Stack(row, iterations) for row in self._rows]
-
-    def initial_values(self, values: list[Any]) -> list[Any]:
-        """The initial ``values`` for the first iteration, read-only where something else needs them."""
-        return _read_only(values, self._read_only_initial)
-
-    def run(
-        self, frame: Frame, before: Iterable[Any], values: list[Any], after: Iterable[Any], stacks: Sequence[Stack]
-    ) -> tuple[list[Any], list[Any]]:
-        """Run one iteration; return what the body returns before the carried values, and the carried values.
+    def iterate(
+        self,
+        frame: Frame,
+        values: list[Any],
+        sequences: Sequence[Array],
+        most: int | None,
+        at_once: Iterate | None,
+        handed_over: Slots = (),
+    ) -> tuple[list[Any], list[Stack]]:
+        """Run all iterations; return the carried values at the end, and the rows of scan outputs.
 
         Args:
             frame: the graph's.
-            before: values of the parameters before the carried ones.
-            values: the carried values. The list is emptied: the frame holds whatever is still needed.
-            after: values of the parameters after the carried ones.
-            stacks: collect the rows.
+            values: the initial carried values. The list is emptied: the frame holds whatever is still needed.
+            sequences: each iteration takes a row of each of these.
+            most: how many iterations there are, or at most if the body returns a condition; None: any number.
+            at_once: what may run all iterations at once.
+            handed_over: slots of initial values to empty before the first iteration.
         """
-        put(frame, self.code.params, [*before, *values, *after])
+        stacks = [Stack(row, most) for row in self._rows]
+        if at_once is not None and (most is None or most > 0):
+            found = at_once(frame, values, sequences, most, stacks)
+            if found is not None:
+                return found, stacks
+        values = _read_only(values, self._read_only_initial)
+        put(frame, (), (), handed_over)
+        i, go_on = 0, True
+        while go_on and (most is None or i < most):
+            go_on, values = self._run(i, frame, values, [sequence[i, ...] for sequence in sequences], stacks)
+            i += 1
+        return values, stacks
+
+    def _run(
+        self, i: int, frame: Frame, values: list[Any], rows: Iterable[Any], stacks: Iterable[Stack]
+    ) -> tuple[bool, list[Any]]:
+        """Run iteration ``i``; return whether another one may follow, and the carried values."""
+        put(frame, self.code.params, [*[make(i) for make in self._leading], *values, *rows])
         values.clear()  # a reference here would keep a value alive that the body could free
         for slot, stack in zip(self._row_slots, stacks):
             if slot is not None:
@@ -275,7 +268,8 @@ class Body:
         found = self.code.take_returns(frame)
         for stack, row in zip(stacks, found[self._returned.stop :]):
             stack.append(row)
-        return found[: self._returned.start], _read_only(found[self._returned], self._read_only_carried)
+        go_on = not self._returned.start or truth(found[0])
+        return go_on, _read_only(found[self._returned], self._read_only_carried)
 
 
 def _read_only(values: list[Any], positions: Slots) -> list[Any]:
@@ -313,9 +307,9 @@ def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     run = scan.run_batches if is_batched(node) else scan.run
     dead = lowering.emptied(ins)
 
-    def step_of(iterate: Iterate | None = None) -> Step:
+    def step_of(at_once: Iterate | None = None) -> Step:
         def step(frame: Frame) -> None:
-            put(frame, outs, run(frame, [frame[s] for s in ins], iterate), dead)
+            put(frame, outs, run(frame, [frame[s] for s in ins], at_once), dead)
 
         return step
 
@@ -344,13 +338,13 @@ class _Scan:
         self.out_backwards = directions("scan_output_directions", stacked)
         self.out_axes = option("scan_output_axes", stacked)
 
-    def run(self, frame: Frame, inputs: Sequence[Any], iterate: Iterate | None) -> list[Any]:
+    def run(self, frame: Frame, inputs: Sequence[Any], at_once: Iterate | None) -> list[Any]:
         """Final states, then stacked outputs."""
         sequences = [np.moveaxis(x, axis_in(a, x.ndim), 0) for x, a in zip(inputs[self.states :], self.axes)]
-        states, stacks = self._scan(frame, list(inputs[: self.states]), sequences, iterate)
+        states, stacks = self._scan(frame, list(inputs[: self.states]), sequences, at_once)
         return states + [s.result(a, bool(b)) for s, a, b in zip(stacks, self.out_axes, self.out_backwards)]
 
-    def run_batches(self, frame: Frame, inputs: Sequence[Any], iterate: Iterate | None) -> list[Any]:
+    def run_batches(self, frame: Frame, inputs: Sequence[Any], at_once: Iterate | None) -> list[Any]:
         """As `run`, for inputs [lengths of the sequences?, states..., sequences...] with the batch as axis 0.
 
         Stacked outputs of sequences shorter than the longest end in zeros.
@@ -370,27 +364,20 @@ class _Scan:
         results: list[list[Any]] = []
         for b, size in enumerate(sizes):
             initial = [x[b, ...] for x in batched[: self.states]]
-            states, stacks = self._scan(frame, initial, [x[b, :size] for x in sequences], iterate)
+            states, stacks = self._scan(frame, initial, [x[b, :size] for x in sequences], at_once)
             results.append(states + [_padded(stack.result(), longest) for stack in stacks])
         if not results:
             raise Error("IRC433", "Scan of version 8 needs a batch of at least one")
         return [np.stack(column) for column in zip(*results)]
 
     def _scan(
-        self, frame: Frame, states: list[Any], sequences: Sequence[Array], iterate: Iterate | None
+        self, frame: Frame, states: list[Any], sequences: Sequence[Array], at_once: Iterate | None
     ) -> tuple[list[Any], list[Stack]]:
         iterations = len(sequences[0])
         if any(len(s) != iterations for s in sequences):
             raise Error("IRC433", f"the inputs of Scan have different lengths {[len(s) for s in sequences]}")
         sequences = [s[::-1] if backwards else s for s, backwards in zip(sequences, self.backwards)]
-        stacks = self.body.stacks(iterations)
-        found = iterate(frame, states, sequences, iterations, stacks) if iterate is not None and iterations else None
-        if found is not None:
-            return found, stacks
-        states = self.body.initial_values(states)
-        for t in range(iterations):
-            _, states = self.body.run(frame, (), states, [sequence[t, ...] for sequence in sequences], stacks)
-        return states, stacks
+        return self.body.iterate(frame, states, sequences, iterations, at_once)
 
 
 def _padded(rows: Array, length: int) -> Array:

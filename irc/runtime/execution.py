@@ -207,8 +207,8 @@ class Code:
 
 
 def put(frame: Frame, slots: Slots, values: Iterable[Any], dead: Slots = ()) -> None:
-    """Put ``values``, as many as there are ``slots``, into these, then empty ``dead``."""
-    for s, value in zip(slots, values, strict=True):
+    """Put ``values`` into ``slots``, then empty ``dead``."""
+    for s, value in zip(slots, values):
         frame[s] = value
     for s in dead:
         frame[s] = None
@@ -301,7 +301,9 @@ def kernel_step(kernel: Kernel, ins: Slots, outs: Slots, dead: Slots) -> Step:
 
         def several(frame: Frame) -> None:
             results = kernel(*operands(frame))
-            put(frame, outs, results if outs else (), dead)
+            for s, value in zip(outs, results, strict=True) if outs else ():
+                frame[s] = value
+            put(frame, (), (), dead)
 
         return several
 
@@ -418,7 +420,21 @@ def call_step(
         for s in dead:
             frame[s] = None
 
-    return step
+    if of_torch or like != 0 or len(ins) > 1:
+        return step
+    a = ins[candidates[0]]
+
+    def over(frame: Frame) -> None:
+        x = frame[a]
+        if x.flags.carray and may_overwrite(x, frame[0].arena, must_own_storage):
+            frame[out] = kernel(x, out=x)
+            frame[0].in_place += 1
+        else:
+            frame[out] = kernel(x)
+        for s in dead:
+            frame[s] = None
+
+    return over
 
 
 def may_overwrite(x: Array, arena: Any, must_own_storage: bool) -> bool:

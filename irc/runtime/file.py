@@ -20,6 +20,7 @@ import sys
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
@@ -296,21 +297,21 @@ def _strings(raw: bytes, count: int, name: str) -> Array:
 _PLAIN = (bool, int, float, str, type(None))
 
 
+@dataclass
 class Packer:
     """Turns objects into JSON.
 
-    Args:
+    Attributes:
         table: the tensors that are written; those of the objects are entered.
+        numbers: of views, by identity: equal numbers are one tensor.
     """
 
-    def __init__(self, table: dict[str, Tensor]) -> None:
-        self._table = table
-        self._numbers: dict[int, int] = {}
-        """Of views, by identity: equal numbers are one tensor."""
+    table: dict[str, Tensor]
+    numbers: dict[int, int] = field(default_factory=dict[int, int])
 
     def pack(self, value: Any) -> Any:
         """An object, or a value of one, as JSON."""
-        pack, table = self.pack, self._table
+        pack, table = self.pack, self.table
         if isinstance(value, Object):
             return {"object": value.type.name, "attributes": {name: pack(v) for name, v in value.attributes.items()}}
         if isinstance(value, Strided):
@@ -334,9 +335,9 @@ class Packer:
 
     def _view(self, view: Strided, owner: Strided | Tensor) -> dict[str, Any]:
         """``view`` as JSON, which shows ``owner``."""
-        number = self._numbers.setdefault(id(owner), len(self._numbers))
+        number = self.numbers.setdefault(id(owner), len(self.numbers))
         place = {"shape": view.shape, "strides": view.strides, "offset": view.offset, "view": number}
-        return {"tensor": _enter(view.storage, self._table), **place}
+        return {"tensor": _enter(view.storage, self.table), **place}
 
 
 def _enter(tensor: Tensor, table: dict[str, Tensor]) -> str:
@@ -352,16 +353,17 @@ def _same(a: Tensor, b: Tensor) -> bool:
     return a is b or (a.name == b.name and a.type == b.type and np.shares_memory(a.numpy(), b.numpy()))
 
 
+@dataclass
 class Unpacker:
     """Turns what `Packer` made back into objects.
 
-    Args:
+    Attributes:
         table: the tensors of the file.
+        views: those that have been made, by number and place.
     """
 
-    def __init__(self, table: Mapping[str, Tensor]) -> None:
-        self._table = table
-        self._views: dict[Any, Strided] = {}
+    table: Mapping[str, Tensor]
+    views: dict[Any, Strided] = field(default_factory=dict[Any, Strided])
 
     def unpack(self, data: Any) -> Any:
         """The object or value that was packed as ``data``.
@@ -379,7 +381,7 @@ class Unpacker:
             attributes = {name: unpack(v) for name, v in fields["attributes"].items()}
             return Object(ClassType(str(fields["object"])), attributes)
         if "tensor" in fields:
-            return self._view(fields) if "strides" in fields else self._table[fields["tensor"]]
+            return self._view(fields) if "strides" in fields else self.table[fields["tensor"]]
         if "list" in fields:
             return [unpack(v) for v in fields["list"]]
         if "tuple" in fields:
@@ -391,11 +393,11 @@ class Unpacker:
         return complex(*fields["complex"])
 
     def _view(self, fields: dict[str, Any]) -> Strided:
-        view = _strided(self._table[fields["tensor"]], fields)
+        view = _strided(self.table[fields["tensor"]], fields)
         number = fields.get("view")  # which older files do not have
         if not isinstance(number, int):
             return view
-        return self._views.setdefault((number, fields["tensor"], *view[1:]), view)
+        return self.views.setdefault((number, fields["tensor"], *view[1:]), view)
 
 
 def _strided(storage: Tensor, fields: dict[str, Any]) -> Strided:

@@ -28,7 +28,7 @@ from irc.runtime.array_memory import is_alone
 from irc.runtime.execution import Frame, Observer, Slots, label
 from irc.runtime.kernels.support import is_constant
 from irc.runtime.prepack import COMPUTED
-from irc.runtime.values import Array, arrays_once, containers, describe, integer, is_array, owner
+from irc.runtime.values import Array, arrays_once, containers, integer, is_array, owner
 from irc.support.formatting import count
 
 
@@ -97,12 +97,6 @@ def _real(value: Any) -> float | None:
         return None if isinstance(value, bool) or not isinstance(value, Real) else float(value)
     except OverflowError:
         return None
-
-
-def check_limits(limits: Any) -> None:
-    """Error IRC440 unless ``limits`` is a `Limits`."""
-    if not isinstance(limits, Limits):
-        raise Error("IRC440", f"limits are an irc.Limits, not {describe(limits)}")
 
 
 class LimitGuard(Observer):

@@ -14,9 +14,9 @@ fused: their values get slots of that frame, and die there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Reversible, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -194,54 +194,30 @@ class Lowering:
         outer = self._region
         self._region = self._new_region()
         self._bodies.append(block)
-        code = self.block(block)
+        code = self.block(block, {})
         self._bodies.pop()
         self._region = outer
         return code
 
-    def block(self, block: Block) -> Code:
-        """Lower a block that runs at most once for each run of the block around it."""
-        return self._block(block.nodes, block.returns, self._define(block.params, {}), {}, block.return_node)
+    def inner(self, blocks: Iterable[Block], given: Mapping[Value, int] | None = None) -> list[Code]:
+        """Lower blocks of an If or a fusion group, which run at most once for each run of the code around.
 
-    def branches(self, node: Node) -> list[Code]:
-        """Lower the blocks of an If."""
+        Args:
+            blocks: the blocks; that of a group is another graph's.
+            given: slots of a group's inputs, and those for results. A node's result that is not here gets a slot of its
+                own.
+        """
         self._inside += 1
-        codes = [self.block(block) for block in node.blocks]
+        codes = [self.block(block, given or {}) for block in blocks]
         self._inside -= 1
         return codes
 
-    def members(self, nodes: Reversible[Node], returns: Sequence[Value], given: Mapping[Value, int]) -> Code:
-        """Lower members of a fusion group, which run whenever the block around it does, as code of their own.
-
-        Args:
-            nodes: nodes of another graph, in order.
-            returns: what is wanted of them.
-            given: slots of that graph's inputs, and those for results. A node's result that is not here gets a slot of
-                its own.
-        """
-        self._slots.update(given)
-        self._inside += 1
-        code = self._block(nodes, returns, (), given)
-        self._inside -= 1
-        return code
-
-    def _block(
-        self,
-        nodes: Reversible[Node],
-        returns: Sequence[Value],
-        params: Slots,
-        given: Mapping[Value, int],
-        end: Node | None = None,
-    ) -> Code:
-        """Lower nodes, and make the values in ``given`` in those slots.
-
-        ``end`` is the block's return node, which the step that empties unused parameters is reported as.
-        """
-        into = sources(nodes)
-        nodes = [*delayed(nodes, into)]
-        code = Code()
-        code.params = params
-        own = set(params)
+    def block(self, block: Block, given: Mapping[Value, int]) -> Code:
+        """Lower a block that runs at most once for each run of the block around; some slots are ``given``."""
+        into = sources(block.nodes)
+        nodes = [*delayed(block.nodes, into)]
+        code = Code(params=self._define(block.params, given))
+        own = set(code.params)
         for node in nodes:
             if node.kind == CONSTANT:
                 self._place(node)
@@ -251,7 +227,7 @@ class Lowering:
             for value in node.outputs if node in into or self._rows else ():
                 self._note_destination(node, value, into.get(node))
         own.difference_update(given.values())  # results of a group belong to the code around it
-        code.returns = self.slots(returns)
+        code.returns = self.slots(block.returns)
         code.owned = tuple(own.intersection(code.returns))
         live = _LiveSlots(self._shown)
         live.update(code.returns)
@@ -259,8 +235,8 @@ class Lowering:
         backwards = [each for n in reversed(nodes) if n.kind != CONSTANT for each in self._lower(n, code)]
         unused = tuple(own.intersection(code.params) - live.slots)
         code.count_units([each.node for each in reversed(backwards) if not each.node.is_return])
-        if end is not None and unused and len(self._live) > 1:
-            backwards.append(Instruction(drop_step(unused), end, (), (), unused))
+        if unused and len(self._live) > 1:  # reported as the block's return node
+            backwards.append(Instruction(drop_step(unused), block.return_node, (), (), unused))
         self._live.pop()
         code.captured = frozenset(live.slots - own)
         if self._live:
@@ -460,23 +436,19 @@ class _LiveSlots:
     def __init__(self, shown: list[frozenset[int]]) -> None:
         self._shown = shown
         self.slots: set[int] = set()
-        self.storages: dict[int, int] = {}
+        self.storages: Counter[int] = Counter()
         self.unused: list[int] = []
         self.captured: set[int] = set()
 
     def update(self, slots: Iterable[int]) -> None:
-        for slot in slots:
-            if slot not in self.slots:
-                self.slots.add(slot)
-                for storage in self._shown[slot]:
-                    self.storages[storage] = self.storages.get(storage, 0) + 1
+        new = set(slots) - self.slots
+        self.slots |= new
+        self.storages.update(chain.from_iterable([self._shown[slot] for slot in new]))
 
     def difference_update(self, slots: Iterable[int]) -> None:
-        for slot in slots:
-            if slot in self.slots:
-                self.slots.remove(slot)
-                for storage in self._shown[slot]:
-                    self.storages[storage] -= 1
+        gone = self.slots.intersection(slots)
+        self.slots -= gone
+        self.storages.subtract(chain.from_iterable([self._shown[slot] for slot in gone]))
 
 
 def runtime_constant(value: Any, in_order: bool = False) -> Any:
@@ -538,7 +510,7 @@ class Members:
         # Members make results where they belong, but for inputs, constants, and the second of two equal ones.
         results = reversed([*zip(graph.outputs, outs)])
         given = {value: slot for value, slot in results if value.node is not None and value.node.kind != CONSTANT}
-        self.code = lowering.members(graph.nodes, graph.outputs, {**dict(zip(graph.inputs, ins)), **given})
+        (self.code,) = lowering.inner([graph.block], {**dict(zip(graph.inputs, ins)), **given})
         self.code.units, self.code.breaks = 0, {}  # the group is part of a unit, which the code around it counts
         self._moves = [(out, result) for out, result in zip(outs, self.code.returns) if out != result]
         self._end = graph.block.return_node

@@ -32,7 +32,7 @@ from irc.runtime.binding import reachable_nodes, unsupported
 from irc.runtime.boundary import NOTHING, Arrays, Held, Signature, are_distinct, detach, left_out, read_only_view
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
-from irc.runtime.limits import LimitGuard, Limits, check_limits
+from irc.runtime.limits import LimitGuard, Limits
 from irc.runtime.objects import State, check_known, snapshot
 from irc.runtime.plan import Lowerer, has_unknown, part_for, unknown_nodes
 from irc.runtime.profile import Profile, Profiler
@@ -289,8 +289,8 @@ class CompiledModel:
         """
         if not isinstance(feeds, dict) and not is_mapping(feeds):
             raise Error("IRC410", f"inputs must be given as a dict from name to value, not {describe(feeds)}")
-        if limits is not None:
-            check_limits(limits)
+        if not isinstance(limits, Limits | None):  # type: ignore[reportUnnecessaryIsInstance]  # callers may not be typed
+            raise Error("IRC440", f"limits are an irc.Limits, not {describe(limits)}")
         names = None if outputs is None else _names(outputs, "outputs", "IRC411")
         key = tuple(feeds), names, _names(donate, "donate", "IRC416"), held.keep
         signature = self._signatures.get(key) or self._signature(*key)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import RLock
 from typing import Any
 
 from irc.alias import Analyses, analyze
+from irc.alias.motion import backward_slice
 from irc.errors import Error
 from irc.ir import Graph, Node, Value
 from irc.ir.clone import ValueMap, clone_node, copy_graph
@@ -210,7 +211,7 @@ def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
     Raises:
         Error: IRC323 if these outputs need operators that are unknown; the message lists all that the graph has.
     """
-    needed = _needed(graph, [graph.outputs[i] for i in outputs])
+    needed, _ = backward_slice(analyze(graph, noalias=graph.inputs), [graph.outputs[i] for i in outputs])
     if any(map(_is_unknown, needed)):
         raise unsupported(unknown_nodes(graph))
     copy = copy_graph(graph, graph.weights)
@@ -222,19 +223,6 @@ def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
         if original not in needed and original.kind != CONSTANT:
             node.erase()
     return copy
-
-
-def _needed(graph: Graph, outputs: Iterable[Value]) -> set[Node]:
-    """The top block's nodes that ``outputs`` come from, and those that write memory on the way."""
-    db = analyze(graph, noalias=graph.inputs)
-    needed: set[Node] = set()
-    values = dict.fromkeys(outputs)
-    for node in reversed(list(graph.nodes)):  # what reads comes after what writes
-        makes = any(value in values for value in node.outputs)
-        if makes or (db.is_mutable(node) and db.writes_to_alias(node, list(values))):
-            needed.add(node)
-            values.update(dict.fromkeys([*node.inputs, *node.captures()]))
-    return needed
 
 
 def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:

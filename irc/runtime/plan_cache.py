@@ -78,7 +78,7 @@ class PlanCache(Generic[Made]):
         """
         with self._lock:
             before = self._met.pop(hash(key), 0)
-            if self._is_full():
+            if len(self._kept) >= self._least and self._spent >= self.budget:
                 found = before > 0 and self._now >= self._resume and before > self._oldest().last
             else:
                 found = new or before > 0
@@ -98,9 +98,6 @@ class PlanCache(Generic[Made]):
             while len(self._kept) > self._least and self._spent - self._oldest().cost >= self.budget:
                 self._spent -= self._kept.popitem(last=False)[1].cost
                 self._resume = self._now + PAUSE
-
-    def _is_full(self) -> bool:
-        return len(self._kept) >= self._least and self._spent >= self.budget
 
     def _oldest(self) -> _Entry[Made]:
         while True:

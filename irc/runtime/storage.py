@@ -78,16 +78,15 @@ class LoopAliases:
         locations = self._classes.locations(value)
         found = self._found.get(locations)
         if found is None:
-            reached = self._reached(locations, None)
-            found = self._found[locations] = frozenset(map(self._classes.class_at, reached))
+            found = frozenset(map(self._classes.class_at, self._reached(locations, None)))
+            self._found[locations] = found
         return found
 
     def _must_be_joined(self, one: _Column, changed: Collection[int]) -> bool:
         """Whether memory of ``one`` cannot be borrowed, or is at too many locations to tell them apart."""
+        values = one.takers + one.given
         return (
-            any(
-                may_hold(value.type) for value in one.takers + one.given
-            )  # what a container holds is not read-only if that is
+            any(may_hold(value.type) for value in values)  # what a container holds is not read-only if that is
             or any(self._classes.of(value) in changed for value in one.takers)
             or any(len(self._reached(self._classes.locations(value), _MOST)) > _MOST for value in one.takers)
         )

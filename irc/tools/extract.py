@@ -6,7 +6,8 @@ import os
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-from irc.alias import AliasDb, analyze
+from irc.alias import analyze
+from irc.alias.motion import backward_slice
 from irc.errors import Error, did_you_mean
 from irc.frontend.onnx.files import Source, read_file
 from irc.frontend.onnx_export.model import Written, save_proto
@@ -100,7 +101,7 @@ def cut_out(
     db = analyze(graph, module)
     given = None if inputs is None else _values(graph, inputs, "input")
     cuts = set(graph.inputs if given is None else given)
-    nodes, reached = _needed(graph, db, results, cuts)
+    nodes, reached = backward_slice(db, results, cuts)
     of_model = (
         graph.inputs if given is None else [v for v in graph.inputs if v.name in module.objects and v not in cuts]
     )
@@ -140,21 +141,6 @@ def _values(graph: Graph, names: Iterable[str], what: str) -> list[Value]:
             raise Error("IRC360", f"%{name} is named twice as an {what}", graph.name)
         found[value] = None
     return list(found)
-
-
-def _needed(graph: Graph, db: AliasDb, outputs: Sequence[Value], cuts: set[Value]) -> tuple[set[Node], set[Value]]:
-    """The top block's nodes for ``outputs`` from ``cuts``, and writers on the way; what they read.
-
-    Backwards: what reads memory comes after what writes it.
-    """
-    nodes: set[Node] = set()
-    reached = dict.fromkeys(outputs)
-    for node in reversed(list(graph.nodes)):
-        makes = any(value in reached and value not in cuts for value in node.outputs)
-        if makes or (db.is_mutable(node) and db.writes_to_alias(node, list(reached))):
-            nodes.add(node)
-            reached.update(dict.fromkeys([*node.inputs, *node.captures()]))
-    return nodes, set(reached)
 
 
 def assemble(module: Module, inputs: Sequence[Value], nodes: Container[Node], outputs: Sequence[Value]) -> Module:
