@@ -153,6 +153,8 @@ def _source_text(names: Iterable[str]) -> str:
 def _listed(texts: Iterable[str], separator: str, most: int) -> str:
     """The first ``most`` of ``texts``, or as many as fit, at least one; "..." if that is not all."""
     texts = list(texts)
+    if len(texts) == 1:  # of most nodes
+        return texts[0]
     kept = [text for text in texts if text != _MORE][:most]
     ends = list(accumulate([len(text) + len(separator) for text in kept]))
     listed = kept[: max(1, bisect_right(ends, MOST_CHARACTERS))]
