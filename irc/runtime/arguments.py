@@ -24,7 +24,7 @@ from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.objects import EnumMember, with_members
 from irc.ir.tensor import python_strings
 from irc.ir.types import DType, Shape, TensorType, TupleType, Type
-from irc.runtime.values import Array, describe, is_array, is_mapping, is_sequence, is_tuple
+from irc.runtime.values import OF_PYTHON, Array, describe, is_array, is_mapping, is_sequence, is_tuple
 
 Sizes = dict[str, tuple[int, str]]
 """The sizes of named dimensions, and the input that each was first seen in."""
@@ -147,15 +147,11 @@ def _member(value: Any, type: types.EnumType, where: str) -> EnumMember:
     return value
 
 
-_PYTHON: dict[Type, type | tuple[type, ...]] = {
-    types.INT: int,
-    types.FLOAT: (int, float),
-    types.BOOL: bool,
-    types.STR: str,
-    types.COMPLEX: (int, float, complex),
-    types.SCALAR: (int, float, complex),
-    types.NONE: type(None),
-}
+_NUMBERS = (int, float, complex)
+
+_WIDER: dict[Type, tuple[type, ...]] = {types.FLOAT: _NUMBERS[:2], types.COMPLEX: _NUMBERS, types.SCALAR: _NUMBERS}
+
+_PYTHON = {type: (python,) for python, type in OF_PYTHON.items()} | _WIDER
 
 
 def _wrong_type(expected: str, value: Any, where: str) -> Error:

@@ -177,9 +177,10 @@ def _lower_loop(
         def step(frame: Frame) -> None:
             limit = None if limit_slot is None else trip_count(frame[limit_slot])
             go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
+            values = [frame[s] for s in initial]
+            put(frame, (), (), handed_over)
             try:
-                values = [frame[s] for s in initial]
-                values, stacks = body.iterate(frame, values, (), limit if go_on else 0, at_once, handed_over)
+                values, stacks = body.iterate(frame, values, (), limit if go_on else 0, at_once)
             except Exception as error:
                 if is_located(error):
                     raise
@@ -224,13 +225,7 @@ class Body:
         self._read_only_carried = lowering.read_only_carried(block, self.code.returns[self._returned], takers)
 
     def iterate(
-        self,
-        frame: Frame,
-        values: list[Any],
-        sequences: Sequence[Array],
-        most: int | None,
-        at_once: Iterate | None,
-        handed_over: Slots = (),
+        self, frame: Frame, values: list[Any], sequences: Sequence[Array], most: int | None, at_once: Iterate | None
     ) -> tuple[list[Any], list[Stack]]:
         """Run all iterations; return the carried values at the end, and the rows of scan outputs.
 
@@ -240,7 +235,6 @@ class Body:
             sequences: each iteration takes a row of each of these.
             most: how many iterations there are, or at most if the body returns a condition; None: any number.
             at_once: what may run all iterations at once.
-            handed_over: slots of initial values to empty before the first iteration.
         """
         stacks = [Stack(row, most) for row in self._rows]
         if at_once is not None and (most is None or most > 0):
@@ -248,7 +242,6 @@ class Body:
             if found is not None:
                 return found, stacks
         values = _read_only(values, self._read_only_initial)
-        put(frame, (), (), handed_over)
         i, go_on = 0, True
         while go_on and (most is None or i < most):
             go_on, values = self._run(i, frame, values, [sequence[i, ...] for sequence in sequences], stacks)

@@ -347,10 +347,10 @@ def type_of(value: Any) -> Type | None:
     if is_mapping(value):
         key, held = _common(value), _common(value.values())
         return None if key is None or held is None else DictType(key, held)
-    return _OF_PYTHON.get(value.__class__)
+    return OF_PYTHON.get(value.__class__)
 
 
-_OF_PYTHON: dict[type, Type] = {
+OF_PYTHON: dict[type, Type] = {
     bool: types.BOOL,
     int: types.INT,
     float: types.FLOAT,
@@ -358,6 +358,7 @@ _OF_PYTHON: dict[type, Type] = {
     str: types.STR,
     type(None): types.NONE,
 }
+"""The types of Python's numbers, strings and None, by their classes."""
 
 
 def _common(values: Iterable[Any]) -> Type | None:
