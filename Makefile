@@ -6,11 +6,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= 2
 
-# Tests run in JOBS processes, so each keeps to one thread. Bytecode is kept, whatever the environment says: otherwise
-# each of these processes, and each that a test starts, would compile irc and the tests anew.
-TESTING := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache
+# Tests run in JOBS processes, so each keeps to one thread.
+# Bytecode is kept, whatever the environment says: otherwise each of these processes, and each that a test starts, would
+# compile irc and the tests anew; beside the sources, as that of installed packages is.
+TESTING := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=
+PYTEST  := $(BIN)/python -m pytest -n $(JOBS)
 
-.PHONY: help demo test test-all test-slow test-numpy test-x86-64 bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs dist format clean
+.PHONY: help demo test test-all test-slow test-numpy test-x86-64 test-differential bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs dist format clean
 .NOTPARALLEL:
 
 help:
@@ -18,6 +20,7 @@ help:
 	@echo "make test    the quick tests, with native code where operators have it: every behaviour is covered"
 	@echo "make test-all   the same, long random programs and exhaustive sweeps (make test-slow), and the tests that run"
 	@echo "             models once more on NumPy alone and for a processor without AVX"
+	@echo "make test-differential   the tests against PyTorch, if it is installed"
 	@echo "make bench   the benchmarks of compiling and running, against the peers that are installed, and the ladder"
 	@echo "make bench-compare   the same without the ladder, against the kept results; fails where irc is worse"
 	@echo "make conformance   ONNX's test suite by irc, onnx.reference and ONNX Runtime; writes docs/reference/conformance.md"
@@ -35,13 +38,13 @@ demo: $(VENV)/.test
 	$(BIN)/python -m irc.demo
 
 test: $(VENV)/.test
-	$(TESTING) IRC_EXAMPLES=0.12 $(BIN)/python -m pytest -n $(JOBS) -m "not slow" --ignore=tests/differential
+	$(TESTING) IRC_EXAMPLES=0.12 $(PYTEST) -m "not slow" --ignore=tests/differential
 
 test-all: test test-slow test-numpy test-x86-64
 
 # Exhaustive sweeps, which pyproject.toml calls slow, and eight times as many random programs and operands.
 test-slow: $(VENV)/.test
-	$(TESTING) $(BIN)/python -m pytest -n $(JOBS) -m "slow or hypothesis" --ignore=tests/differential
+	$(TESTING) $(PYTEST) -m "slow or hypothesis" --ignore=tests/differential
 
 # What runs models, rather than single kernels or passes. The two targets below try a quarter of the random programs of
 # `test-slow`, which are with native code.
@@ -49,10 +52,14 @@ RUNNING := tests/native tests/programs tests/runtime tests/test_onnx_backend.py 
 
 # As if llvmlite were not installed: tests/conftest.py sees to that.
 test-numpy: $(VENV)/.test
-	$(TESTING) IRC_EXAMPLES=0.25 IRC_BACKEND=numpy $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
+	$(TESTING) IRC_EXAMPLES=0.25 IRC_BACKEND=numpy $(PYTEST) $(RUNNING)
 
 test-x86-64: $(VENV)/.test
-	$(TESTING) IRC_EXAMPLES=0.25 IRC_NATIVE_CPU=x86-64 $(BIN)/python -m pytest -n $(JOBS) $(RUNNING)
+	$(TESTING) IRC_EXAMPLES=0.25 IRC_NATIVE_CPU=x86-64 $(PYTEST) $(RUNNING)
+
+# With PyTorch, if it is installed: it is larger than all else together.
+test-differential: $(VENV)/.test
+	$(TESTING) $(PYTEST) tests/differential
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks

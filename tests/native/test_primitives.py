@@ -1,6 +1,7 @@
 """Each primitive computes what NumPy does, bit by bit, for all element types and on each processor."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -37,8 +38,12 @@ def bits(count: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     return rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8).view(dtype)
 
 
+@cache
 def operands(arity: int, dtype: np.dtype[Any]) -> list[Array]:
-    """All numbers of a small type, or all pairs of a smaller one; of others, edges with edges, and any bits."""
+    """All numbers of a small type, or all pairs of a smaller one; of others, edges with edges, and any bits.
+
+    Nobody may change them.
+    """
     rng = np.random.default_rng(1)
     if arity == 1 and dtype.itemsize == 2:
         return [np.arange(1 << 16, dtype=np.uint16).view(dtype)]
