@@ -18,7 +18,7 @@ RUNTIME = (
     "kernels",
     "binding",
     *("execution", "destinations", "threads", "control_flow"),
-    *("prepack", "growable", "storage", "memory_plan"),
+    *("prepack", "growable", "storage", "result_types", "memory_plan"),
     *("limits", "profile"),
     *("backends", "lowering", "plan"),
     *("planned_steps", "arena", "boundary", "objects"),

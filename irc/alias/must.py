@@ -127,7 +127,7 @@ def step_of(value: Value, depth: int = 0) -> Link | None:
 
 
 def _by_row(value: Value, node: Node) -> Link | None:
-    if not any(result.alias for row in schemas(node.kind) for result in row.returns):  # most kinds make their results
+    if not schemas(node.kind):
         return None
     schema = resolve(node)
     result = schema and schema.result(value.index)

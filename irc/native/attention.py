@@ -48,7 +48,12 @@ class Form(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The numbers that the loop function reads: two axes of heads (here the inner one's size), strides."""
+    """The numbers, of int64, that the loop function reads.
+
+    Heads lie along two axes, of which the inner one's size is here; then come strides in bytes, and whether each row
+    has a mask and a bias of its own (1), or one is that of all (0). They are in an array, as strides of growing caches
+    are known only when a table runs.
+    """
 
     heads: Any
     key_outer: Any
@@ -57,6 +62,8 @@ class Layout(NamedTuple):
     value_outer: Any
     value_inner: Any
     value_row: Any
+    mask_rows: Any = 1
+    bias_rows: Any = 1
 
 
 def call_for_attention(
@@ -64,28 +71,35 @@ def call_for_attention(
 ) -> Call | None:
     """A call for arrays like these, whatever the number of keys; None if there is no code for them.
 
-    It takes a query in C order, keys, values, the number of keys (int64), scores (rows, keys, rounded up to a multiple
-    of `lanes_of`), mask and bias (rows, keys) in C order if there are such, and the result in C order.
+    It takes a query in C order, keys, values, the number of keys (int64), a `Layout`, scores (rows, keys, rounded up to
+    a multiple of `lanes_of`), mask and bias (rows or 1, keys) in C order if there are such, and the result in C order.
     """
     group = query.shape[-2] * (query.shape[-3] if query.ndim > key.ndim else 1)
     form = Form(query.dtype, query.shape[-1], value.shape[-1], group, scale, fill, has_bias)
-    lead = key.shape[:-2]
-    heads = space_of(lead, [(lead, key.strides[:-2]), (lead, value.strides[:-2])])
-    axes = len(heads.sizes)
-    if query.dtype not in (SINGLE, DOUBLE) or axes > 2 or max(form.width, form.values) > MOST_WIDTH:
+    if query.dtype not in (SINGLE, DOUBLE) or max(form.width, form.values) > MOST_WIDTH:
         return None
     if form.width % lanes_of(query.dtype) or form.values % lanes_of(query.dtype) or not form.width * form.values:
         return None
     if key.strides[-1] != key.itemsize or value.strides[-1] != value.itemsize:
         return None
-    strides = [((0, *each)[-2], each[-1]) for each in heads.strides]
-    layout = Layout(heads.sizes[-1], *strides[0], key.strides[-2], *strides[1], value.strides[-2])
     name, size, make = "irc.attention", query.size // form.width, partial(emit_attention, "irc.attention", form)
-    return Call.of_loops(name, f"{name} {form!r}", make, _arrays(form), layout, size, RELEASED + 1)
+    return Call.of_loops(name, f"{name} {form!r}", make, _arrays(form), (), size, RELEASED + 1)
+
+
+def layout_of(key: Array, value: Array, mask_rows: int = 1, bias_rows: int = 1) -> Array | None:
+    """The `Layout` of these keys and values, an array; None if heads lie along more than two axes."""
+    lead = key.shape[:-2]
+    sizes, strides = space_of(lead, [(lead, key.strides[:-2]), (lead, value.strides[:-2])])
+    size = sizes[-1]
+    if len(sizes) > 2:
+        return None
+    (k_outer, k_inner), (v_outer, v_inner) = (((0, *each)[-2], each[-1]) for each in strides)
+    numbers = size, k_outer, k_inner, key.strides[-2], v_outer, v_inner, value.strides[-2]
+    return np.array(Layout(*numbers, mask_rows, bias_rows))
 
 
 def _arrays(form: Form) -> int:
-    return 6 + (form.fill is not None) + form.has_bias
+    return 7 + (form.fill is not None) + form.has_bias
 
 
 def lanes_of(dtype: AnyDType) -> int:
@@ -96,9 +110,11 @@ def lanes_of(dtype: AnyDType) -> int:
 def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
     """The loop function ``name`` of a range of rows, and what it needs."""
     dtype, size, count = form.dtype, form.dtype.itemsize, lanes_of(form.dtype)
-    emitter, arrays, numbers, begin, end = loop_function(name, current(), count, _arrays(form), len(Layout._fields))
-    queries, keys, values, count_at, scores, *more, out = arrays
-    layout, builder = Layout(*numbers), emitter.builder
+    emitter, arrays, _, begin, end = loop_function(name, current(), count, _arrays(form), 0)
+    queries, keys, values, count_at, layout_at, scores, *more, out = arrays
+    builder = emitter.builder
+    places = [offset(builder, layout_at, number(8 * i)) for i in range(len(Layout._fields))]
+    layout = Layout(*[builder.load(place, typ=INT, align=8) for place in places])
     many = builder.load(count_at, typ=INT, align=8)
     padded = builder.and_(builder.add(many, number(count - 1)), number(-count))
 
@@ -123,11 +139,12 @@ def emit_attention(name: str, form: Form) -> tuple[str, Mapping[str, Any]]:
             for x, y in others:
                 total = x.fma(y, total)
             score = only(tree(total, PRIMITIVES["add"]))
-            place = builder.add(builder.mul(each, many), j)
             if form.has_bias:
+                place = builder.add(builder.mul(builder.mul(each, many), layout.bias_rows), j)
                 added = builder.load(moved(more[-1], place, number(size)), typ=register_type(dtype), align=size)
                 score = builder.fadd(score, added)
             if form.fill is not None:
+                place = builder.add(builder.mul(builder.mul(each, many), layout.mask_rows), j)
                 is_seen = builder.icmp_unsigned("!=", builder.load(offset(builder, more[0], place), typ=BYTE), BYTE(0))
                 score = builder.select(is_seen, score, only(emitter.constant(form.fill, dtype)))
             builder.store(score, moved(row, j, number(size)), align=size)

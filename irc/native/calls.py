@@ -34,13 +34,13 @@ from irc.native.jit import Make, process_jit
 from irc.native.loops import INT, POINTER, VOID, function, loop, number, offset
 from irc.native.target import ir
 from irc.ops.algebra import AnyDType
-from irc.runtime.array_memory import ALIGNMENT
+from irc.runtime.array_memory import ALIGNMENT, ANY, ANY_STRIDE
 
 FIELDS = 6
 """The code's address, the number of arrays, the begin and the end of the range, whether to release the lock, the bytes
 of scratch memory, which the loop function gets as one more array."""
 
-_CLASS, _DATA, _RANK, _SIZES, _STRIDES, _DTYPE, _FLAGS = 8, 16, 24, 32, 40, 56, 64
+_CLASS, _DATA, _RANK, SIZES, STRIDES, _DTYPE, _FLAGS = 8, 16, 24, 32, 40, 56, 64
 """Offsets in an array object."""
 
 _TYPE = 24
@@ -56,8 +56,8 @@ class Expected(NamedTuple):
 
     Attributes:
         dtype: the element type.
-        shape: the shape.
-        strides: the strides; None: those of an array in C order.
+        shape: the shape, in which sizes may be `ANY`.
+        strides: the strides, of which some may be `ANY_STRIDE`; None: those of an array in C order.
     """
 
     dtype: AnyDType
@@ -66,13 +66,17 @@ class Expected(NamedTuple):
 
     @property
     def record(self) -> list[int]:
-        """The numbers that a call compares: the type, the axes, whether strides follow, sizes, strides."""
+        """The numbers that a call compares: the type, the axes, whether strides follow, sizes, strides.
+
+        Of these, it compares none that is `ANY_STRIDE`.
+        """
         word = ctypes.c_uint64.from_address(id(self.dtype) + _TYPE).value & _TYPE_MASK
         signed = ctypes.c_int64(word).value
-        return [signed, len(self.shape), self.strides is not None, *self.shape, *(self.strides or ())]
+        sizes = [ANY_STRIDE if size == ANY else size for size in self.shape]
+        return [signed, len(self.shape), self.strides is not None, *sizes, *(self.strides or ())]
 
 
-_ANY = [0, -1, 0]
+_UNCHECKED = [0, -1, 0]
 """The record of an array that the caller checks."""
 
 
@@ -108,7 +112,7 @@ def call_of(
         releases: whether other Python threads may run meanwhile; to let them takes 0.05 µs.
         scratch: bytes of memory that the function gets as its last array; 0: it has no such.
     """
-    expected = [n for each in arrays for n in (_ANY if each is None else each.record)]
+    expected = [n for each in arrays for n in (_UNCHECKED if each is None else each.record)]
     record = np.array([address, len(arrays), 0, end, releases, scratch, *expected, *layout], np.int64)
     return builtin_of("irc.call", _emit, METH_FASTCALL, record)
 
@@ -174,10 +178,10 @@ class Builtin:
         self.builder.ret(self.call("PyBool_FromLong", POINTER, number(1)) if result is None else result)
         return str(self._module), self.needs
 
-    def check(self, array: Any, at: Any) -> Any:
+    def check(self, array: Any, at: Any, open_size: Any = None) -> Any:
         """Refuse ``array`` unless it is as the numbers say to which ``at`` points; where its elements begin.
 
-        ``at`` then points behind these numbers.
+        ``at`` then points behind these numbers. Sizes that are not compared raise the number at ``open_size``.
         """
         builder, narrow = self.builder, ir.IntType(32)
         expected = builder.load(at)
@@ -194,11 +198,11 @@ class Builtin:
             length = builder.shl(rank, number(3))
             flags = builder.and_(self.read(array, _FLAGS, narrow), ir.Constant(narrow, _C_CONTIGUOUS))
             self.refuse_unless(builder.or_(self.is_set(flags), is_strided))
-            self.refuse_unless(self._are_equal(self.read(array, _SIZES, POINTER), wanted, length))
+            self._compare(self.numbers(array, SIZES), wanted, rank, open_size)
             wanted = offset(builder, wanted, length)
             builder.store(wanted, at)
             with builder.if_then(is_strided):
-                self.refuse_unless(self._are_equal(self.read(array, _STRIDES, POINTER), wanted, length))
+                self._compare(self.numbers(array, STRIDES), wanted, rank)
                 builder.store(offset(builder, wanted, length), at)
         return self.elements(array)
 
@@ -206,8 +210,22 @@ class Builtin:
         """Where the elements of an array begin."""
         return self.read(array, _DATA, POINTER)
 
-    def _are_equal(self, numbers: Any, wanted: Any, length: Any) -> Any:
-        return self.builder.not_(self.is_set(self.call("memcmp", ir.IntType(32), numbers, wanted, length)))
+    def numbers(self, array: Any, field: Any) -> Any:
+        """Where the sizes of an array begin, or the strides (`SIZES`, `STRIDES`)."""
+        return self.read(array, field, POINTER)
+
+    def _compare(self, numbers: Any, wanted: Any, rank: Any, open_size: Any = None) -> None:
+        """Refuse unless as many numbers are as they are wanted."""
+        builder = self.builder
+        with loop(builder, number(0), rank) as i:
+            place = builder.shl(i, number(3))
+            found, expected = self.read(numbers, place), self.read(wanted, place)
+            is_open = builder.icmp_signed("==", expected, number(ANY_STRIDE))
+            self.refuse_unless(builder.or_(is_open, builder.icmp_signed("==", found, expected)))
+            if open_size is not None:
+                largest = builder.load(open_size)
+                is_larger = builder.and_(is_open, builder.icmp_signed(">", found, largest))
+                builder.store(builder.select(is_larger, found, largest), open_size)
 
     @contextmanager
     def scratch(self, size: Any) -> Generator[Any]:

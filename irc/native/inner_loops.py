@@ -502,27 +502,47 @@ class NativeLoops(InnerLoops):
         mask: Array | None = None,
         fill: float = -math.inf,
     ) -> bool:
-        call = self.attention(query, key, value, scale, None if mask is None else fill, bias is not None)
-        if call is None or not out.flags.c_contiguous or (bias is not None and bias.dtype != query.dtype):
-            return False
         keys = key.shape[-2]
+        more, has_rows = list[Array](), [1, 1]
+        for i, x in enumerate((mask, bias)):
+            if x is not None:
+                has_rows[i] = int(not is_one_row(x.shape, keys))
+                x = np.broadcast_to(x, (*query.shape[:-1], keys)) if has_rows[i] else x
+                more.append(np.ascontiguousarray(x))
+        given = None if mask is None else fill
+        found = self.attention(query, key, value, scale, given, bias is not None, tuple(has_rows))
+        if found is None or not out.flags.c_contiguous or (bias is not None and bias.dtype != query.dtype):
+            return False
+        call, (layout,) = found
         scores = scratch("scores", (call.size, keys + LANES), query.dtype)
         query = query if query.flags.c_contiguous else np.ascontiguousarray(query)
-        shape = *query.shape[:-1], keys
-        more = [np.ascontiguousarray(np.broadcast_to(x, shape)) for x in (mask, bias) if x is not None]
-        return call.run((query, key, value, np.array(keys), scores, *more, out))
+        return call.run((query, key, value, np.array(keys), layout, scores, *more, out))
 
     def attention(
-        self, query: Array, key: Array, value: Array, scale: float, fill: float | None, has_bias: bool
-    ) -> Call | None:
-        """What `attend` calls: see `irc.native.attention.call_for_attention`."""
+        self,
+        query: Array,
+        key: Array,
+        value: Array,
+        scale: float,
+        fill: float | None,
+        has_bias: bool,
+        has_rows: tuple[int, ...] = (1, 1),
+    ) -> OneCall | None:
+        """What `attend` calls, and the layout that it takes: see `irc.native.attention.call_for_attention`."""
         shapes, strides = (query.shape, key.shape[:-2], value.shape[-1]), (key.strides, value.strides)
-        kind = "attend", query.dtype, shapes, strides, scale, fill, has_bias
-        make = "attention", "call_for_attention", query, key, value, scale, fill, has_bias
-        call = (self._loops.get(kind) or self._keep(kind, *make)).call
+        kind = "attend", query.dtype, shapes, strides, scale, fill, has_bias, has_rows
+        loop = self._loops.get(kind)
+        if loop is None:
+            from irc.native.attention import layout_of
+
+            layout = layout_of(key, value, *has_rows)
+            made = "attention", "call_for_attention", query, key, value, scale, fill, has_bias
+            loop = self._keep(kind, *made, others=() if layout is None else (layout,))
+        if loop.call is None or not loop.others:
+            return None
         width = query.shape[-1] + value.shape[-1]
         work = query.size // query.shape[-1] * width * key.shape[-2] * _NANOSECONDS
-        return None if call is None else call.of_work(work)
+        return OneCall(loop.call.of_work(work), loop.others)
 
     def recurrence(self, cells: Cells, share: Array, out: Array) -> Recurrence | None:
         kind, r, direction, late, zero = cells
@@ -602,6 +622,11 @@ def _has_room(*shapes: Sequence[int]) -> bool:
     except Error:
         return False
     return True
+
+
+def is_one_row(shape: Sequence[int], keys: int) -> bool:
+    """Whether a mask or bias of ``shape`` is the same for all rows of scores."""
+    return bool(shape) and shape[-1] == keys and math.prod(shape[:-1]) == 1
 
 
 def _have_many_taps(axes: Axes) -> bool:

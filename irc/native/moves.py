@@ -274,3 +274,54 @@ def _emit_rows() -> tuple[str, Mapping[str, Make]]:
                 emitter.call("memset", POINTER, [to, ir.Constant(ir.IntType(32), 0), whole])
             emitter.call("memcpy", POINTER, [offset(builder, to, place), at(outer, k, last_step), width])
     return finished(emitter)
+
+
+class Append(NamedTuple):
+    """The numbers that a loop function reads; sequences of rows lie along two axes. Strides are in bytes.
+
+    Attributes:
+        inner: the size of the inner axis.
+        outer_from: from one sequence to the next along the outer axis, where rows come from.
+        inner_from: likewise along the inner axis.
+        row_from: from one row to the next.
+        rows: of each sequence.
+        width: of a row, whose bytes lie side by side.
+    """
+
+    inner: Any
+    outer_from: Any
+    inner_from: Any
+    row_from: Any
+    rows: Any
+    width: Any
+
+
+def call_for_append(sequences: int, layout: Append) -> Call:
+    """A call that copies rows to the ends of ``sequences`` that are longer.
+
+    It takes the rows, the sequences, how many rows these have, and their strides along the outer and the inner axis.
+    """
+    nanoseconds = sequences * layout.rows * (_ROW + layout.width / _BYTES)
+    return Call.of_loops("irc.append", "irc.append", _emit_append, 5, layout, sequences, nanoseconds)
+
+
+def _emit_append() -> tuple[str, Mapping[str, Make]]:
+    """The loop function ``irc.append``; its range is of sequences."""
+    emitter, arrays, numbers, begin, end = loop_function("irc.append", current(), 1, 5, len(Append._fields))
+    (source, target, *places), layout, builder = arrays, Append(*numbers), emitter.builder
+    length, outer_to, inner_to = (builder.load(place, typ=INT, align=8) for place in places)
+
+    def moved(pointer: Any, *steps: tuple[Any, Any]) -> Any:
+        for index, stride in steps:
+            pointer = offset(builder, pointer, builder.mul(index, stride))
+        return pointer
+
+    behind = builder.mul(builder.sub(length, layout.rows), layout.width)
+    with loop(builder, begin, end) as i:
+        outer, inner = builder.sdiv(i, layout.inner), builder.srem(i, layout.inner)
+        at = moved(source, (outer, layout.outer_from), (inner, layout.inner_from))
+        to = offset(builder, moved(target, (outer, outer_to), (inner, inner_to)), behind)
+        with loop(builder, number(0), layout.rows) as row:
+            row_at, row_to = moved(at, (row, layout.row_from)), moved(to, (row, layout.width))
+            emitter.call("memcpy", POINTER, [row_to, row_at, layout.width])
+    return finished(emitter)

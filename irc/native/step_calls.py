@@ -13,22 +13,23 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irc import ops
-from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir.kinds import ATTENTION, CONSTANT, GROUP
 from irc.ir.tensor import Array
+from irc.native.attention import Layout
 from irc.native.backend import FAMILIES, group_of, is_bound_to_code, is_slow_in_torch, is_tensor
 from irc.native.blas import Matrices, call_for_product
-from irc.native.calls import Expected
+from irc.native.calls import SIZES, STRIDES, Expected
 from irc.native.groups import Anchored, Group, GroupCall, group_of_text
 from irc.native.inline_cache import product_like
-from irc.native.inner_loops import LANES, LOOPS, CheckedCall, Compute, OneCall
+from irc.native.inner_loops import LANES, LOOPS, CheckedCall, Compute, OneCall, is_one_row
 from irc.native.kernels import SMALL_SCRATCH, Call
 from irc.native.lanes import INT32
 from irc.native.loops import space_of
-from irc.native.moves import call_for_copy, call_for_rows
+from irc.native.moves import Append, call_for_append, call_for_copy, call_for_rows
 from irc.ops.algebra import BOOL, SINGLE
-from irc.ops.axes import reduces
+from irc.ops.axes import APPEND, reduces
 from irc.ops.pointwise import overwritable
-from irc.runtime.array_memory import aligned, c_strides
+from irc.runtime.array_memory import ANY, ANY_STRIDE, aligned, c_strides
 from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsupported
 from irc.runtime.execution import Frame, Slots, fail
 from irc.runtime.kernels.attention import broadcasts_into, form_of, has_few_rows
@@ -54,6 +55,27 @@ class Temporary(NamedTuple):
     nbytes: int
 
 
+class GrowingTemporary(NamedTuple):
+    """Temporary memory behind all other, whose size follows from the largest size that is open.
+
+    Attributes:
+        nbytes: for each number of that.
+    """
+
+    nbytes: int
+
+
+class ArrayNumber(NamedTuple):
+    """A number of an array: its slot in the frame, the field (`SIZES`, `STRIDES`), and which one of it."""
+
+    slot: int
+    field: int
+    position: int
+
+
+Same = tuple[ArrayNumber, ArrayNumber]
+
+
 class Check(NamedTuple):
     """What follows a call that may fail.
 
@@ -71,13 +93,15 @@ class TableCall(NamedTuple):
 
     Attributes:
         call: of a loop function.
-        arrays: its operands, then its results: slots of the frame, constants, or temporary memory.
+        arrays: its operands, then its results: slots of the frame, constants, temporary memory, numbers of arrays.
         check: for a call that may fail (`irc.native.inner_loops.CheckedCall`), what makes the result then.
+        same: pairs of sizes that are to be equal, else the table refuses.
     """
 
     call: Call
-    arrays: Sequence[int | Array | Temporary]
+    arrays: Sequence[int | Array | Temporary | GrowingTemporary | ArrayNumber]
     check: Check | None = None
+    same: Sequence[Same] = ()
 
 
 Calls = tuple[list[TableCall], ArrayType]
@@ -90,7 +114,7 @@ class Operand(NamedTuple):
     Attributes:
         place: its slot in the frame, a constant that is in none, or temporary memory.
         type: its element type and shape.
-        strides: how it lies; None: in C order.
+        strides: how it lies, as of `PlannedOperand`.
         constant: the array itself, if it never changes.
     """
 
@@ -125,6 +149,10 @@ class StepReader:
         return [*copies, *self._calls(step.node, ordered, step.outs)]
 
     def _calls(self, node: Node, given: Sequence[Operand | None], outs: Slots) -> Sequence[TableCall]:
+        if node.kind == APPEND:
+            return [self._append(node, *given)]
+        if node.kind != ATTENTION and any(x is not None and x.type.varies for x in given):
+            raise Unsupported("sizes differ from run to run")
         if node.kind == GROUP:
             group = self._groups.get(subgraph_of(node))
             operands = [x for x in given if x is not None]
@@ -278,11 +306,12 @@ class StepReader:
         form = form_of(node)
         if sink is not None or query is None or key is None or value is None:
             raise Unsupported("scores are changed")
-        lead, rows, keys = query.type.shape[:-2], query.type.shape[-2], key.type.shape[-2]
+        lead, rows, (*heads, keys, _) = query.type.shape[:-2], query.type.shape[-2], key.type.shape
         if not has_few_rows(form, (*lead, rows), keys):
             raise Unsupported("scores are changed, or there are many")
-        is_alike = lead == key.type.shape[:-2] == value.type.shape[:-2] and keys == value.type.shape[-2]
-        if not is_alike or not lead or (mask is not None and mask.type.dtype != BOOL):
+        is_alike = key.type.shape[:-1] == value.type.shape[:-1] and (mask is None or mask.type.dtype == BOOL)
+        shared = lead[-1] // heads[-1] if form.grouped and lead and heads and heads[-1] else 1
+        if not is_alike or not lead or lead != (*heads[:-1], heads[-1] * shared) or ANY in (*lead, rows):
             raise Unsupported("operands broadcast")
         numbers = [x.type.dtype for x in (query, key, value, bias) if x is not None]
         if set(numbers) != {query.type.dtype} or not query.type.nbytes * keys:
@@ -290,23 +319,74 @@ class StepReader:
         if any(isinstance(x.place, Temporary) for x in (key, value)):
             raise Unsupported("rows do not lie in order")
         scale = 1 / math.sqrt(query.type.shape[-1]) if form.scale is None else form.scale
+        has_rows = tuple([int(x is None or not is_one_row(x.type.shape, keys)) for x in (mask, bias)])
+        one = np.empty((*heads, *[shared] * (shared > 1), *query.type.shape[-2:]), query.type.dtype)
         fill = None if mask is None else form.fill
-        call = LOOPS.attention(_like(query), _like(key), _like(value), scale, fill, bias is not None)
-        if call is None:
+        found = LOOPS.attention(one, _like(key), _like(value), scale, fill, bias is not None, has_rows)
+        if found is None:
             raise Unsupported("there is no loop")
-        dtype = query.type.dtype
-        scores = self._temporary(call.size * (keys + LANES) * dtype.itemsize)
-        changes = [self._spread(x, (*lead, rows, keys)) for x in (mask, bias) if x is not None]
-        spread = [self._spread(query, query.type.shape), *changes]
-        given, *more = [place for _, place in spread]
-        places = [given, key.place, value.place, np.array(keys), scores, *more, out]
-        copies = [each for calls, _ in spread for each in calls]
-        return [*copies, TableCall(call, places)], ArrayType(dtype, (*lead, rows, value.type.shape[-1]))
+        call, (layout,) = found
+        dtype, more = query.type.dtype, [x for x in (mask, bias) if x is not None]
+        if keys == ANY:
+            copies, places, same = self._open_attention(key, value, layout, call.size)
+            same += [_same_size(same[0][0], x, len(x.type.shape) - 1) for x in more]
+        else:
+            scores = self._temporary(call.size * (keys + LANES) * dtype.itemsize)
+            copies, places, same = list[TableCall](), [np.array(keys), layout, scores], []
+        scored = *lead, rows, keys
+        shapes = [x.type.shape if x is query or is_one_row(x.type.shape, keys) else scored for x in (query, *more)]
+        spread = [self._spread(x, shape) for x, shape in zip((query, *more), shapes)]
+        copies += [each for calls, _ in spread for each in calls]
+        (given, *others) = [place for _, place in spread]
+        made = ArrayType(dtype, (*lead, rows, value.type.shape[-1]))
+        return [*copies, TableCall(call, [given, key.place, value.place, *places, *others, out], same=same)], made
+
+    def _open_attention(
+        self, key: Operand, value: Operand, layout: Array, rows: int
+    ) -> tuple[list[TableCall], list[Any], list[Same]]:
+        """Calls that make the layout of caches of which the number of rows differs from run to run.
+
+        And what the call of attention takes then: the number of keys, the layout, memory for scores; which sizes agree.
+        """
+        lead, itemsize = key.type.shape[:-2], key.type.dtype.itemsize
+        axes = _axes_of(lead)
+        if not (isinstance(key.place, int) and isinstance(value.place, int) and key.strides and value.strides):
+            raise Unsupported("there may be no keys: these are no caches to which something is appended")
+        made = self._temporary(layout.nbytes)
+        template = Layout(*layout.tolist())._replace(heads=lead[axes[-1]] if axes else 1, key_outer=0, value_outer=0)
+        calls = [TableCall(call_for_rows(1, made.nbytes, made.nbytes, 0), [np.array(template), made])]
+        for slot, name in ((key.place, "key_row"), (value.place, "value_row")):
+            for behind, axis in enumerate((len(lead), *reversed(axes))):
+                place = 8 * (Layout._fields.index(name) - behind)
+                calls.append(TableCall(call_for_rows(1, 8, 8, place), [ArrayNumber(slot, STRIDES, axis), made]))
+        count = ArrayNumber(key.place, SIZES, len(lead))
+        return calls, [count, made, GrowingTemporary(rows * itemsize)], [_same_size(count, value, len(lead))]
+
+    def _append(self, node: Node, both: Operand | None, new: Operand | None) -> TableCall:
+        """The call that copies ``new`` to the end of what is longer (`irc.runtime.backends.PlannedStep`)."""
+        if both is None or new is None or not isinstance(both.place, int) or new.type.dtype.hasobject:
+            raise Unsupported("there is nothing to append")
+        shape, itemsize = new.type.shape, new.type.dtype.itemsize
+        axis = axis_in(int(node.attributes["axis"]), len(shape))
+        axes, strides = _axes_of(shape[:axis]), new.strides or c_strides(shape, itemsize)
+        inner = zip(shape[axis + 1 :], strides[axis + 1 :], c_strides(shape[axis:], itemsize)[1:])
+        if ANY_STRIDE in strides or any(n > 1 and step != dense for n, step, dense in inner):
+            raise Unsupported("rows do not lie in order")
+        none = np.zeros((), np.int64)
+        outer_from, inner_from = (0, 0, *[strides[i] for i in axes])[-2:]
+        to = [none, none, *[ArrayNumber(both.place, STRIDES, i) for i in axes]][-2:]
+        heads = shape[axes[-1]] if axes else 1
+        width = itemsize * math.prod(shape[axis + 1 :])
+        layout = Append(heads, outer_from, inner_from, strides[axis], shape[axis], width)
+        call = call_for_append(math.prod(shape[:axis]), layout)
+        return TableCall(call, [new.place, both.place, ArrayNumber(both.place, SIZES, axis), *to])
 
     def _spread(self, x: Operand, shape: tuple[int, ...]) -> tuple[list[TableCall], int | Array | Temporary]:
         """Calls that broadcast ``x`` to ``shape``, if it has another, and where it is then."""
         if x.type.shape == shape and x.strides is None:
             return [], x.place
+        if x.type.varies:
+            raise Unsupported("sizes differ from run to run")
         if not broadcasts_into(x.type.shape, shape):
             raise Unsupported("a mask has more axes than scores")
         seen = np.broadcast_to(_like(x), shape)
@@ -380,6 +460,8 @@ class StepReader:
             if x is None or x.strides is None:
                 made.append(x)
                 continue
+            if x.type.varies:
+                raise Unsupported("sizes differ from run to run")
             place = self._temporary(x.type.nbytes)
             calls.append(_copy(x, place))
             made.append(Operand(place, x.type))
@@ -437,9 +519,33 @@ def _of_constant(array: Array) -> Operand:
     return Operand(array, ArrayType(array.dtype, array.shape), strides, array)
 
 
+def _same_size(size: ArrayNumber, x: Operand, axis: int) -> Same:
+    """That ``x`` is as long along an axis as ``size`` says."""
+    if not isinstance(x.place, int):
+        raise Unsupported("sizes that differ from run to run are those of arrays in the frame")
+    return size, ArrayNumber(x.place, SIZES, axis)
+
+
+def _axes_of(lead: Sequence[int]) -> list[int]:
+    """The axes of more than one element, at most two. Raises `Unsupported`."""
+    axes = [i for i, size in enumerate(lead) if size != 1]
+    if len(axes) > 2:
+        raise Unsupported("heads lie along more than two axes")
+    return axes
+
+
+_USUAL = 256
+"""A size that stands for `ANY`, to estimate work."""
+
+
 def _like(x: Operand) -> Array:
-    """An array of its type that lies as ``x`` does, of which nothing may be read."""
+    """An array of its type that lies as ``x`` does, as far as is known, of which nothing may be read."""
     dtype, shape = x.type
+    if x.type.varies and x.strides is not None:
+        shape = tuple([_USUAL if size == ANY else size for size in shape])
+        dense = c_strides(shape, dtype.itemsize)
+        steps = [usual if step == ANY_STRIDE else step for step, usual in zip(x.strides, dense)]
+        return as_strided(np.empty(1, dtype), shape, steps)
     return np.empty(shape, dtype) if x.strides is None else as_strided(np.empty(1, dtype), shape, x.strides)
 
 
@@ -455,6 +561,8 @@ def _copy(x: Operand, to: int | Temporary) -> TableCall:
 def _copy_of_rows(x: Array) -> Call | None:
     """A call that copies arrays like ``x`` to C order, if rows lie as they should; None if not."""
     sizes, (steps, _) = space_of(x.shape, [(x.shape, x.strides), (x.shape, c_strides(x.shape, x.itemsize))])
+    if not steps[-1]:  # each element is repeated: rows are of one
+        sizes, steps = (*sizes, 1), (*steps, x.itemsize)
     if not 0 < len(sizes) < 5 or steps[-1] != x.itemsize or not x.size:
         return None
     (rows, step), *inner = [(1, 0), *zip(sizes[:-1], steps)][-max(1, len(sizes) - 1) :]

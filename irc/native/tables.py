@@ -23,11 +23,12 @@ import numpy as np
 
 from irc.ir.tensor import Array
 from irc.native import team
-from irc.native.calls import METH_FASTCALL, Builtin, Expected, builtin_of, loop_function_at
+from irc.native.calls import METH_FASTCALL, SIZES, Builtin, Expected, builtin_of, loop_function_at
 from irc.native.groups import Anchored, Group
+from irc.native.inner_loops import LANES
 from irc.native.kernels import RELEASED, bounds_mask
 from irc.native.loops import BYTE, INT, POINTER, loop, number, offset
-from irc.native.step_calls import StepReader, TableCall, Temporary, expected_of
+from irc.native.step_calls import ArrayNumber, GrowingTemporary, StepReader, TableCall, Temporary, expected_of
 from irc.native.target import ir
 from irc.runtime.array_memory import aligned
 from irc.runtime.backends import CompiledSteps, PlannedStep, Unsupported
@@ -37,12 +38,13 @@ if TYPE_CHECKING:
     from irc.ir import Graph
     from irc.runtime.execution import Frame, Slots
 
-FIELDS = 10
-"""The number of arrays that are checked, the number of calls, the most arrays of a call, the bytes of temporary memory
-that steps share, the bytes of that and of scratch memory of calls, whether to release the lock; of iterations, the
-slots of their number and of the condition, or -1, and how many moves come before the calls, and after them. Then come,
-for each array, its slot and what is expected of it; the moves before, `_MOVE` numbers each; for each call `_CALL`
-numbers, where its arrays are, and its layout; the moves after."""
+FIELDS = 12
+"""The number of arrays that are checked, of pairs of sizes that are, of calls, the most arrays of a call; the bytes of
+temporary memory that steps share, the bytes of that and of scratch memory of calls, the bytes more for each of the
+sizes that are not the same in all runs, by the largest of these; whether to release the lock; of iterations, the slots
+of their number and of the condition, or -1, and how many moves come before the calls, and after them. Then come, for
+each array, its slot and what is expected of it; for each pair, slot and offset of either size; the moves before,
+`_MOVE` numbers each; for each call `_CALL` numbers, where its arrays are, and its layout; the moves after."""
 
 _MOVE = 3
 """Where from, where to, and how many bytes. A slot, or the complement of the position of an array that has rows."""
@@ -57,6 +59,10 @@ _ITEMS = 24
 
 _TEMPORARY = 1 << 62
 """Stands for the begin of temporary memory, in place of a slot. (A constant is the complement of its address.)"""
+
+_FIELD, _OFFSET = 48, 32
+"""The bits from which on a place is that of numbers of an array: which ones (`SIZES`, `STRIDES`), how many bytes behind
+the first."""
 
 _BIT, _INT32 = ir.IntType(1), ir.IntType(32)
 
@@ -181,11 +187,18 @@ def table_of(
         places = [-1 if s is None else s for s in (moves.number, moves.condition)]
     numbers: list[int] = []
     constants: list[Array] = []
-    temporary, shared = 0, 0.0
+    shared = 0.0
+    most = max([len(arrays) for _, arrays, *_ in calls], default=0)
+    scratch = max([max(call.scratch, call.work) for call, *_ in calls], default=0)
+    used = [x for _, arrays, *_ in calls for x in arrays]
+    temporary = max([aligned(x.begin + x.nbytes) for x in used if isinstance(x, Temporary)], default=0)
+    growing = max([x.nbytes for x in used if isinstance(x, GrowingTemporary)], default=0)
     for slot, each in expected.items():
         numbers += [slot, *each.record]
+    pairs = [pair for each in calls for pair in each.same]
+    numbers += [n for pair in pairs for size in pair for n in (size.slot, 8 * size.position)]
     numbers += [n for move in before for n in move]
-    for call, arrays, check in calls:
+    for call, arrays, check, _ in calls:
         pieces = min(int(call.nanoseconds) // team.PIECE, call.size)
         mask = bounds_mask(call.size, pieces)
         numbers += [call.code.address, call.size, len(arrays), len(call.layout), pieces, mask]
@@ -195,18 +208,19 @@ def table_of(
             if isinstance(array, int):
                 numbers.append(array)
             elif isinstance(array, Temporary):
-                temporary = max(temporary, aligned(array.begin + array.nbytes))
                 numbers.append(_TEMPORARY + array.begin)
+            elif isinstance(array, GrowingTemporary):
+                numbers.append(_TEMPORARY + aligned(temporary + scratch))
+            elif isinstance(array, ArrayNumber):
+                numbers.append(array.slot | 8 * array.position << _OFFSET | array.field << _FIELD)
             else:
                 constants.append(array)
                 numbers.append(~array.ctypes.data)
         numbers += call.layout
     numbers += [n for move in after for n in move]
-    most = max([len(arrays) for _, arrays, _ in calls], default=0)
-    scratch = max([max(call.scratch, call.work) for call, _, _ in calls], default=0)
-    releases = moves is not None or sum(call.nanoseconds for call, _, _ in calls) > RELEASED
-    sizes = temporary, temporary + scratch
-    fields = len(expected), len(calls), most, *sizes, releases, *places, len(before), len(after)
+    releases = moves is not None or sum(call.nanoseconds for call, *_ in calls) > RELEASED
+    sizes = temporary, aligned(temporary + scratch), growing
+    fields = len(expected), len(pairs), len(calls), most, *sizes, releases, *places, len(before), len(after)
     run = builtin_of("irc.table", _emit, METH_FASTCALL, np.array([*fields, *numbers], np.int64))
     has_help = moves is None and shared >= team.WORTH_HELP
     with_helpers = team.help_of(most, scratch) if has_help else None
@@ -216,7 +230,7 @@ def table_of(
             return run(*given)
         return with_helpers(partial(run, *given), share)
 
-    table.holds = [(call.code, check) for call, _, check in calls], constants  # type: ignore[attr-defined]
+    table.holds = [(each.call.code, each.check) for each in calls], constants  # type: ignore[attr-defined]
     return table
 
 
@@ -232,13 +246,13 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
     with builder.if_then(has_team):
         builder.store(builtin.elements(builtin.read(arguments, 8, POINTER)), helpers)
     fields = [builtin.read(builtin.record, 8 * i) for i in range(FIELDS)]
-    checked, calls, most, temporary, whole, releases, numbered, condition, before, after = fields
+    checked, pairs, calls, most, temporary, whole, growing, releases, numbered, condition, before, after = fields
     items, rows = (builder.alloca(POINTER) for _ in range(2))
-    first, last, done = (builder.alloca(INT) for _ in range(3))
+    begin, end, done = (builder.alloca(INT) for _ in range(3))
     for i, into in enumerate((items, rows)):
         with builder.if_then(builder.icmp_unsigned(">", given, number(i))):
             builder.store(builtin.read(builtin.read(arguments, 8 * i, POINTER), _ITEMS, POINTER), into)
-    for i, into in enumerate((first, last)):
+    for i, into in enumerate((begin, end)):
         builder.store(number(i), into)
         with builder.if_then(builder.icmp_unsigned(">", given, number(i + 2))):
             builder.store(builtin.call("PyLong_AsLongLong", INT, builtin.read(arguments, 8 * (i + 2), POINTER)), into)
@@ -247,14 +261,22 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
     def item(slot: Any, within: Any = items) -> Any:
         return builtin.read(within, builder.shl(slot, number(3)), POINTER)
 
-    at, goes_on = builder.alloca(POINTER), builder.alloca(_BIT)
+    at, goes_on, largest = builder.alloca(POINTER), builder.alloca(_BIT), builder.alloca(INT)
     builder.store(_BIT(1), goes_on)
+    builder.store(number(0), largest)
     pointers = builder.alloca(POINTER, builder.add(most, number(1)))
     builder.store(offset(builder, builtin.record, number(8 * FIELDS)), at)
     with loop(builder, number(0), checked):
         slot = builtin.read(builder.load(at), 0)
         builder.store(offset(builder, builder.load(at), number(8)), at)
-        builtin.check(item(slot), at)
+        builtin.check(item(slot), at, largest)
+    with loop(builder, number(0), pairs):
+        slots = [builtin.read(builder.load(at), 8 * i) for i in range(4)]
+        sizes = [builtin.read(builtin.numbers(item(slots[i]), SIZES), slots[i + 1]) for i in (0, 2)]
+        builtin.refuse_unless(builder.icmp_signed("==", *sizes))
+        builder.store(offset(builder, builder.load(at), number(32)), at)
+    more = builder.mul(growing, builder.add(builder.load(largest), number(LANES)))
+    whole = builder.add(whole, more)
     listed, ended = builder.load(at), builder.append_basic_block()
 
     def move(count: Any, iteration: Any) -> None:
@@ -272,7 +294,7 @@ def _emit() -> tuple[str, Mapping[str, Any]]:
 
     with builtin.scratch(whole) as memory, builtin.released(releases):
         run = _Run(builtin, frame, item, pointers, memory, temporary, has_team, helpers, goes_on)
-        with loop(builder, builder.load(first), builder.load(last)) as iteration:
+        with loop(builder, builder.load(begin), builder.load(end)) as iteration:
             builder.store(listed, at)
             with builder.if_then(builder.icmp_signed(">=", numbered, number(0))):
                 builder.store(iteration, builtin.elements(item(numbered)))
@@ -338,7 +360,14 @@ def _emit_call(run: _Run, at: Any, job: Any) -> None:
                 is_slot = builder.icmp_signed("<", word, number(_TEMPORARY))
                 with builder.if_else(is_slot) as (in_frame, shared):
                     with in_frame:
-                        builder.store(builtin.elements(run.item(word)), to)
+                        array = run.item(builder.and_(word, number((1 << _OFFSET) - 1)))
+                        field = builder.lshr(word, number(_FIELD))
+                        with builder.if_else(builtin.is_set(field)) as (numbers, elements):
+                            with elements:
+                                builder.store(builtin.elements(array), to)
+                            with numbers:
+                                behind = builder.and_(builder.lshr(word, number(_OFFSET)), number((1 << 16) - 1))
+                                builder.store(offset(builder, builtin.numbers(array, field), behind), to)
                     with shared:
                         place = builder.sub(word, number(_TEMPORARY))
                         builder.store(offset(builder, run.memory, place), to)

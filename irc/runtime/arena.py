@@ -8,16 +8,16 @@ arena back for any later run, so there are as many arenas as runs were ever acti
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from threading import RLock
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from irc.ir import Node
+from irc.ir import Node, Value
 from irc.ir.graph import gc_paused
 from irc.ir.tensor import Array
-from irc.runtime.array_memory import ArrayType, aligned_bytes
+from irc.runtime.array_memory import ANY, ArrayType, aligned_bytes
 from irc.runtime.execution import NOWHERE, Code, Frame, Run, execute
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner, own_groups, stated_forms, were_steps
 from irc.runtime.plan import Lowerer, Plan
@@ -39,14 +39,64 @@ _FORM_BYTES = 768
 """A plan's memory cost for each value: its form, its place, the array there, the step that computes it."""
 
 RunKey = tuple[Any, ...]
-"""The key of a memory plan: shapes and element types of the inputs, and the positions of the donated ones."""
+"""The key of a memory plan: element types and shapes of the inputs, in which sizes may be `ANY`, and the positions of
+the donated ones."""
 
 
 def run_key(inputs: Sequence[Any], donated: Iterable[int]) -> RunKey:
     """The key of a run on ``inputs``; the run may overwrite the inputs at the positions ``donated``."""
-    forms: list[Any] = [(x.dtype, x.shape) if is_array(x) else type(x) for x in inputs]
+    forms: list[Any] = [ArrayType(x.dtype, x.shape) if is_array(x) else type(x) for x in inputs]
     # Results lie in C order: they are never written over an array that does not.
     return *forms, *[i for i in donated if is_array(x := inputs[i]) and x.flags.c_contiguous and x.flags.aligned]
+
+
+class GrowingKeys:
+    """The run keys of steps of a session with growing caches.
+
+    Sizes that change from step to step are `ANY`. A step is compared with those before it: the one from which fewest
+    sizes differ says which ones change. A key is used once two steps in turn have led to it. So the prompt, after which
+    more changes than what grows, leads to none.
+    """
+
+    def __init__(self) -> None:
+        self._met: list[RunKey] = []  # of steps, with their own sizes
+        self._candidate: RunKey | None = None
+
+    def key(self, own: RunKey) -> RunKey | None:
+        """The key of a step, of which ``own`` has all sizes; None if its like may not come again."""
+        found = [key for met in self._met if (key := _joined_keys(own, met)) is not None]
+        self._met = [*self._met[1 - _STEPS :], own]
+        before, self._candidate = self._candidate, min(found, key=_open_sizes, default=None)
+        return self._candidate if self._candidate == before else None
+
+
+_STEPS = 4
+"""The number of steps with which the next one is compared."""
+
+
+def _joined_keys(first: RunKey, second: RunKey) -> RunKey | None:
+    """The key of the runs of both, with `ANY` for sizes that differ; None if more differs."""
+    if len(first) != len(second):
+        return None
+    joined: list[Any] = []
+    for a, b in zip(first, second):
+        form = a if a is b or a == b else _joined_forms(a, b)
+        if form is None:
+            return None
+        joined.append(form)
+    return tuple(joined)
+
+
+def _joined_forms(a: Any, b: Any) -> ArrayType | None:
+    if not (isinstance(a, ArrayType) and isinstance(b, ArrayType)) or a.dtype != b.dtype:
+        return None
+    if len(a.shape) != len(b.shape):
+        return None
+    return ArrayType(a.dtype, tuple([m if m == n else ANY for m, n in zip(a.shape, b.shape)]))
+
+
+def _open_sizes(key: RunKey) -> int:
+    return sum([form.shape.count(ANY) for form in key if isinstance(form, ArrayType)])
 
 
 class _Arena:
@@ -142,7 +192,7 @@ class PlannedRuns:
         Args:
             inputs: one value for each input.
             run: the run. If an observer follows its steps, results lie where NumPy puts them.
-            key: its `run_key`; None if the key will not come again, as with caches that grow.
+            key: its `run_key`, maybe of `GrowingKeys`; None if the key will not come again.
         """
         if key is None:
             return self.lowerer.plan.call(inputs, run)
@@ -175,9 +225,7 @@ class PlannedRuns:
         """As `run`, for the first run with ``key``."""
         recorder = run.observer = FormRecorder()
         results = self.lowerer.plan.call(inputs, run)
-        recorder.forms.update(
-            (v, ArrayType(*f)) for v, f in zip(self.lowerer.graph.inputs, key) if isinstance(f, tuple)
-        )
+        recorder.forms.update((v, f) for v, f in zip(self.lowerer.graph.inputs, key) if isinstance(f, ArrayType))
         run.observer = None
         self._keep(key, recorder, len(recorder.forms) * _FORM_BYTES)
         return results
@@ -211,28 +259,34 @@ class PlannedRuns:
             self._recorded = sum([isinstance(found, FormRecorder) for found in self._plans.made()])
 
     def _plan(self, key: RunKey, recorder: FormRecorder) -> _Planned | None:
-        forms = recorder.forms
-        donated = key[len(self.lowerer.graph.inputs) :]
+        forms, inputs = recorder.forms, self.lowerer.graph.inputs
+        donated = key[len(inputs) :]
         compiled = frozenset([group for group in self._own_groups if not were_steps(group, forms)])
-        planner = self._planner(compiled)
+        given = {v: f for v, f in zip(inputs, key) if isinstance(f, ArrayType)}
+        planner = self._planner(compiled, given if any(form.varies for form in given.values()) else None)
+        if planner.open:
+            recorder.forms = forms = {v: f for v, f in forms.items() if v in planner.static} | planner.open
         memory, planned = planner.plan(forms, donated), None
         if memory.place_of or self.lowerer.plan.loops:
             plan, arena = self.lowerer.plan, self._take(memory.nbytes)
             frame, owner = frame_over(plan, memory, arena.memory), arena.memory.base
-            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner)
+            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner, bool(donated))
             planned = _Planned(memory, plan, compiled, steps)
             self._arenas.append(arena)
             self._plans.budget = max(self._plans.budget, memory.nbytes)
         self._keep(key, planned, len(forms) * _FORM_BYTES if planned else 0)
         return planned
 
-    def _planner(self, compiled: frozenset[Node]) -> Planner:
-        """The planner for runs in which the groups ``compiled`` are one kernel each."""
+    def _planner(self, compiled: frozenset[Node], given: Mapping[Value, ArrayType] | None = None) -> Planner:
+        """The planner for runs in which groups are ``compiled``; ``given`` as for `Planner`."""
+        if compiled in self._planners and given is None:
+            return self._planners[compiled]
         lowerer = self.lowerer
-        if compiled not in self._planners:
-            kernels = {node: found for node in compiled if (found := lowerer.bound.compiled(node)) is not None}
-            self._planners[compiled] = Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of, kernels)
-        return self._planners[compiled]
+        kernels = {node: found for node in compiled if (found := lowerer.bound.compiled(node)) is not None}
+        planner = Planner(lowerer.graph, lowerer.storage, lowerer.plan.slot_of, kernels, given=given)
+        if given is None:
+            self._planners[compiled] = planner
+        return planner
 
     @cached_property
     def _own_groups(self) -> list[Node]:

@@ -62,8 +62,12 @@ def overlaps_itself(array: Array) -> bool:
     return False
 
 
+ANY, ANY_STRIDE = -1, -(1 << 63)
+"""Stand for a size, and a stride, that differ from run to run."""
+
+
 class ArrayType(NamedTuple):
-    """The element type and the shape of an array."""
+    """The element type and the shape of an array; of arrays of several runs, sizes may be `ANY`."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -74,8 +78,13 @@ class ArrayType(NamedTuple):
         return ArrayType(array.dtype, array.shape)
 
     @property
+    def varies(self) -> bool:
+        """Whether a size is `ANY`."""
+        return ANY in self.shape
+
+    @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The bytes of all elements; no size is `ANY`."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 

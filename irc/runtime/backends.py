@@ -59,8 +59,8 @@ class PlannedOperand(NamedTuple):
 
     Attributes:
         slot: where in the frame it is.
-        type: its element type and shape.
-        strides: how it lies in memory, as far as is known; None: in C order.
+        type: its element type and shape. Sizes that differ from run to run are `irc.runtime.array_memory.ANY`.
+        strides: how it lies in memory, as far as is known; None: in C order. Strides that differ are `ANY_STRIDE`.
         constant: the array itself, if it is the same in all runs, and never changes.
     """
 
@@ -72,6 +72,9 @@ class PlannedOperand(NamedTuple):
 
 class PlannedStep(NamedTuple):
     """A step of a run in planned memory that calls one kernel.
+
+    Of an ``irc::append_`` there is no result, and the operands are others: an array that has room for ``other`` behind
+    ``self`` already, and ``other``, which is to be copied there.
 
     Attributes:
         node: the operator, or the fusion group.

@@ -20,15 +20,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from irc.errors import Error, suggestion
 from irc.ops.sizes import object_bytes
-from irc.runtime.arena import PlannedRuns, RunKey, run_key
+from irc.runtime.arena import GrowingKeys, PlannedRuns, RunKey, run_key
 from irc.runtime.arguments import Argument, Path, Sizes, accept, check_shape, element
-from irc.runtime.array_memory import copy_as_it_lies, overlaps_itself
+from irc.runtime.array_memory import ANY, ArrayType, copy_as_it_lies, overlaps_itself
 from irc.runtime.bounds import CURRENT, check_bytes
 from irc.runtime.execution import Counters, Run
 from irc.runtime.growable import GrowableBuffer, buffer_of, is_append_only, plain
@@ -95,8 +95,10 @@ def detach(
             to be kept is not a tensor.
     """
     leaving = {name: element(results, path) for name, path in wanted.items()}
-    if not held.keep and not of_model and all(map(_is_own, leaving.values())) and are_distinct(leaving.values()):
-        return leaving, []
+    if not of_model and all(map(_is_own, leaving.values())) and are_distinct(leaving.values()):
+        kept = [element(results, path) for path in held.keep]
+        if all(map(is_append_only, kept)):  # in memory of buffers
+            return leaving, kept
     detacher = _Detacher(counters, of_model, held, chain((element(results, p) for p in held.keep), leaving.values()))
     kept = detacher.keep(results, held.keep)
     order = list(leaving)
@@ -295,14 +297,14 @@ class Held:
         arrays: read-only arrays by input name. They may be extended in place, unless they have been extended already.
         donated: those of them that the run may overwrite: no other array shows their memory.
         keep: paths of the results to return as arrays that nothing may change.
-        again: whether inputs of the same shapes may come again. (Caches that grow do not.)
+        keys: of the session's steps, if caches grow; None: inputs of the same shapes come again.
         begun: whether the run has begun; from then on, donated arrays have undefined contents.
     """
 
     arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
     donated: Mapping[str, Array] = field(default_factory=dict[str, Array])
     keep: tuple[Path, ...] = ()
-    again: bool = True
+    keys: GrowingKeys | None = None
     begun: bool = False
 
     def begin(self) -> None:
@@ -315,11 +317,71 @@ class Held:
 NOTHING = Held()
 
 
+_KINDS = 4
+"""Kinds of steps that a signature knows: of one token, of several."""
+
 Compute = Callable[[list[Any], "Run", "RunKey | None"], list[Any]]
 """The outputs of a graph for values of its inputs."""
 
 Arrays = tuple[tuple[int, str, Any, tuple[int, ...]], ...]
 """Position, name, element type and shape of all inputs that are passed: arrays, which a run reads where they are."""
+
+
+class _Like(NamedTuple):
+    """What inputs are like in steps of a session that have one run key.
+
+    Attributes:
+        key: the key.
+        fixed: position, name, element type and shape of those that are the same in all steps.
+        open: of the others, likewise, with the axes along which sizes are fixed, and the others with their names.
+    """
+
+    key: RunKey
+    fixed: Sequence[tuple[int, str, Any, tuple[int, ...]]]
+    open: Sequence[tuple[int, str, ArrayType, Sequence[int], Sequence[tuple[int, Any]]]]
+
+    @staticmethod
+    def of(key: RunKey, passed: Iterable[tuple[int, Argument]], sizes: Collection[str]) -> _Like | None:
+        """For arrays that are ``passed``; None if more is to be checked: sizes of these names are given."""
+        fixed: list[Any] = []
+        others: list[Any] = []
+        known = set(sizes)
+        for i, a in passed:
+            form = key[i]
+            if not isinstance(form, ArrayType) or form.dtype is not a.dtype:
+                return None
+            names = a.shape or (None,) * len(form.shape)
+            axes = [axis for axis, size in enumerate(form.shape) if size == ANY]
+            if axes:
+                rest = [axis for axis in range(len(form.shape)) if axis not in axes]
+                others.append((i, a.name, form, rest, [(axis, names[axis]) for axis in axes]))
+            else:
+                fixed.append((i, a.name, form.dtype, form.shape))
+            known.update(name for axis, name in enumerate(names) if axis not in axes and isinstance(name, str))
+        named = {name for *_, axes in others for _, name in axes}
+        return None if known & named else _Like(key, fixed, others)
+
+    def bind(self, values: list[Any], feeds: Mapping[str, Any], held: Mapping[str, Array]) -> bool:
+        """Put the inputs into ``values``, if they are such."""
+        for i, name, dtype, shape in self.fixed:
+            value = feeds[name]
+            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
+                return False
+            values[i] = value if name in held else read_only(value)
+        sizes: dict[Any, int] = {}
+        for i, name, form, rest, axes in self.open:
+            value = feeds[name]
+            if type(value) is not np.ndarray or value.dtype is not form.dtype or value.ndim != len(form.shape):
+                return False
+            shape = value.shape
+            for axis in rest:
+                if shape[axis] != form.shape[axis]:
+                    return False
+            for axis, size in axes:
+                if size is not None and sizes.setdefault(size, shape[axis]) != shape[axis]:
+                    return False
+            values[i] = value if name in held else read_only(value)
+        return True
 
 
 @dataclass(slots=True, eq=False)
@@ -337,6 +399,7 @@ class Signature:
         defaults: those of inputs that are left out, by name.
         sizes: what these give to named dimensions.
         recurs: whether a run on arrays of types and shapes that have been checked needs nothing else.
+        steps: what inputs are like in steps of sessions, the latest kind first.
     """
 
     runs: PlannedRuns
@@ -349,6 +412,7 @@ class Signature:
     defaults: dict[str, Any]
     sizes: Sizes
     recurs: bool
+    steps: tuple[_Like, ...] = ()
 
     def bind(
         self, feeds: Mapping[str, Any], held: Held, counters: Counters
@@ -366,6 +430,9 @@ class Signature:
             Error: IRC412 to IRC416, as `CompiledModel.run`.
         """
         values, sizes = self.values.copy(), dict(self.sizes)
+        for like in self.steps:
+            if like.bind(values, feeds, held.arrays):
+                return values, like.key, None
         checked = () if held.donated else self.donated_at
         arrays: list[tuple[int, str, Any, tuple[int, ...]]] = []
         seen: set[Any] = set()
@@ -390,10 +457,15 @@ class Signature:
             _check_shared({**self.defaults, **passed}, [a.name for i, a in self.passed if i in checked])
         for i in self.copied:
             values[i] = copied(values[i], counters)
-        if not held.again:
-            return values, None, None
+        key = run_key(values, self.donated_at)
+        if held.keys is not None:
+            growing = held.keys.key(key)
+            if growing is not None and not (self.donated_at or self.copied):
+                like = _Like.of(growing, self.passed, self.sizes)
+                self.steps = () if like is None else (like, *self.steps[: _KINDS - 1])
+            return values, growing, None
         is_usual = self.recurs and len(arrays) == len(self.passed)
-        return values, run_key(values, self.donated_at), tuple(arrays) if is_usual else None
+        return values, key, tuple(arrays) if is_usual else None
 
 
 def left_out(known: Mapping[str, Argument], given: Collection[str], donate: Iterable[str]) -> list[Argument]:

@@ -147,6 +147,12 @@ class GrowableBuffer:
         begin, within = divmod(view.ctypes.data - self._address, strides[self.axis])
         return None if within else (begin, begin + length)
 
+    def up_to(self, view: Array) -> tuple[Array, int]:
+        """The whole buffer, which may be written to, and where in it ``view``, one of its own, ends."""
+        place = self._place(view)
+        assert place is not None, "views that appends give lie as the buffer does"
+        return self._whole, place[1]
+
     def takes(self, new: Array) -> bool:
         """Whether ``new`` has the buffer's element type and, apart from the size along the axis, its shape."""
         shape, axis = new.shape, self.axis
@@ -301,14 +307,45 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
     dead = lowering.emptied(ins)
 
     def step(frame: Frame) -> None:
-        start, run = frame[old], frame[0]
-        both, stayed = append(start, frame[new], axis, run.again)
-        if stayed:
-            run.in_place += 1
-        elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is not a copy either
-            run.copies += 1
-            run.copied_bytes += start.nbytes
-        frame[out] = both
+        _append_to_slot(frame, old, frame[new], out, axis)
+        for s in dead:
+            frame[s] = None
+
+    return step
+
+
+def _append_to_slot(frame: Frame, old: int, new: Array, out: int, axis: int) -> None:
+    start, run = frame[old], frame[0]
+    both, stayed = append(start, new, axis, run.again)
+    if stayed:
+        run.in_place += 1
+    elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is not a copy either
+        run.copies += 1
+        run.copied_bytes += start.nbytes
+    frame[out] = both
+
+
+def append_step(old: int, new: Array, out: int, axis: int) -> Step:
+    """A step that makes room for an array like ``new`` behind the one in slot ``old``.
+
+    What `copy_behind_step` gives fills it.
+    """
+
+    def step(frame: Frame) -> None:
+        _append_to_slot(frame, old, new, out, axis)
+
+    return step
+
+
+def copy_behind_step(both: int, new: int, axis: int, dead: Slots) -> Step:
+    """A step that copies what is in slot ``new`` over the last positions of what is in slot ``both``."""
+
+    def step(frame: Frame) -> None:
+        whole, part = frame[both], frame[new]
+        end, buffer = whole.shape[axis], buffer_of(whole)
+        if buffer is not None:  # whose views may be read-only
+            whole, end = buffer.up_to(whole)
+        whole[(*[_ALL] * axis, slice(end - part.shape[axis], end))] = part
         for s in dead:
             frame[s] = None
 

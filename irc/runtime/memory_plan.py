@@ -41,6 +41,7 @@ from irc.ops.axes import CONCAT, joined
 from irc.ops.pointwise import overwritable
 from irc.runtime.array_memory import ArrayType, aligned, c_strides
 from irc.runtime.execution import Observer
+from irc.runtime.result_types import derived_forms
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -72,7 +73,11 @@ def were_steps(group: Node, forms: Mapping[Value, ArrayType]) -> bool:
 
 
 def static_values(
-    graph: Graph, groups: Mapping[Node, Graph], written: Container[Value], in_order: bool = False
+    graph: Graph,
+    groups: Mapping[Node, Graph],
+    written: Container[Value],
+    in_order: bool = False,
+    decided: Iterable[Value] | None = None,
 ) -> tuple[set[Value], set[Value]]:
     """The values that run at most once, and which shapes and elements the input shapes decide.
 
@@ -81,8 +86,9 @@ def static_values(
         groups: its fusion groups, with their subgraphs.
         written: values whose contents something may change.
         in_order: whether all values lie in C order, as TorchScript's need not.
+        decided: values whose shapes are decided; by default, the inputs.
     """
-    shapes: set[Value] = set(graph.inputs)  # the values of which these are decided
+    shapes = set(graph.inputs if decided is None else decided)  # the values of which these are decided
     contents: set[Value] = set()  # none of which is written: what takes them in a group is not known to be
 
     def follow(block: Block) -> None:
@@ -276,11 +282,13 @@ class Planner:
             others.
         params: inputs of the graph that lie in planned memory until its end, as its results then do: it is the body of
             a loop, which copies them. None: neither do.
+        given: the forms of the inputs, if these have sizes that differ from run to run; else none.
 
     Attributes:
         static: the values whose shapes the shapes of the inputs decide.
         inner: those of them that no result of the graph shows.
         known: those of these whose elements are decided, too, and which nothing writes.
+        open: the forms of values with sizes that differ from run to run.
     """
 
     def __init__(
@@ -290,12 +298,16 @@ class Planner:
         placeable: Container[Value],
         compiled: Mapping[Node, CompiledGroup] | None = None,
         params: Sequence[Value] | None = None,
+        given: Mapping[Value, ArrayType] | None = None,
     ) -> None:
         self._storage = storage
         self._params = params or ()
         self._inputs = graph.inputs
         groups = own_groups(graph)
-        self.static, contents = static_values(graph, groups, storage.written, params is not None)
+        derived = derived_forms(graph, groups, given, storage.written) if given else {}
+        self.open = {value: form for value, form in derived.items() if form.varies}
+        decided = [value for value in derived if value not in self.open] if given else None
+        self.static, contents = static_values(graph, groups, storage.written, params is not None, decided)
         self._compiled = compiled or {}
         self._groups = {node: group for node, group in groups.items() if node not in self._compiled}
         order = list(enumerate(self._in_order(graph), 1))
@@ -442,7 +454,7 @@ class Planner:
     def _donated(self, forms: Mapping[Value, ArrayType], donated: Collection[int]) -> dict[Value, Place]:
         """The buffers that the inputs at the positions ``donated`` bring."""
         values = {self._inputs[i]: i for i in donated}
-        free = [v for v in values if v in forms and self._storage.of(v) not in self._kept]
+        free = [v for v in values if v in forms and v in self.static and self._storage.of(v) not in self._kept]
         return {value: Place(forms[value], value, 0, 0, values[value]) for value in free}
 
     def _candidates(self, node: Node, result: Value, forms: Mapping[Value, ArrayType]) -> Sequence[Value]:

@@ -18,12 +18,23 @@ from irc.ir.constants import is_none
 from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.tensor import Array
 from irc.ir.types import DType
-from irc.ops.axes import CONCAT
+from irc.ops.axes import APPEND, CONCAT
 from irc.ops.record import MOVING
 from irc.ops.registry import record
-from irc.runtime.array_memory import ArrayType
+from irc.runtime.array_memory import ANY_STRIDE, ArrayType, c_strides
 from irc.runtime.backends import PlannedOperand, PlannedStep
-from irc.runtime.execution import Code, Frame, Instruction, Step, drop_step, execute, kernel_step, placed_step, put
+from irc.runtime.execution import (
+    Code,
+    Frame,
+    Instruction,
+    Step,
+    drop_step,
+    execute,
+    kernel_step,
+    placed_step,
+    put,
+)
+from irc.runtime.growable import append_step, copy_behind_step
 from irc.runtime.kernels.registry import takes_outs
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner
 from irc.runtime.plan import Plan
@@ -56,6 +67,8 @@ class PlannedSteps:
         self._placed, self._over = memory.place_of, memory.over
         self._compiled = compiled
         self._slots = frozenset(plan.slot_of[value] for value in self._placed)
+        self._new: dict[Value, int] = {}
+        """The slots of small results that leave the run, and get arrays of their own when it begins."""
 
     def code(self, code: Code) -> Code:
         """``code``, with the arrays in the frame."""
@@ -98,7 +111,7 @@ class PlannedSteps:
     def _is_placed(self, each: Instruction) -> bool:
         """Whether an instruction makes results in arrays that lie in the frame beforehand."""
         outputs = each.node.outputs
-        return len(each.outs) == len(outputs) > 0 and all(value in self._placed for value in outputs)
+        return len(each.outs) == len(outputs) > 0 and all(v in self._placed or v in self._new for v in outputs)
 
 
 class FastSteps(PlannedSteps):
@@ -110,6 +123,7 @@ class FastSteps(PlannedSteps):
         known: what was recorded in a run of this kind.
         frame: has constants and the arrays for results. What is done once puts its results there.
         owner: of the arena's memory.
+        is_donated: whether results that leave the run may lie in memory that the caller has given up.
 
     Attributes:
         once: the steps that are done once for an arena.
@@ -125,8 +139,10 @@ class FastSteps(PlannedSteps):
         known: FormRecorder,
         frame: Frame,
         owner: object,
+        is_donated: bool = False,
     ) -> None:
         super().__init__(plan, memory, compiled)
+        self._is_donated = is_donated
         self._planner, self._known = planner, known
         self._frame, self._owner = frame, owner
         self._constants = plan.template
@@ -150,10 +166,18 @@ class FastSteps(PlannedSteps):
         """The steps of ``code`` that are done in each run, and what else is to know of it."""
         made = code.with_instructions([])
         found: list[Instruction] = []
+        first: list[Instruction] = []
+        returned = frozenset(code.returns)
         for each in self._expanded(code.instructions, made):
             _, node, _, outs, _ = each
+            parts = self._append(each)
+            if parts is not None:
+                first.append(parts[0])
+                found.append(parts[1])
+                continue
             done = self._done_once(each)
             if done is None:
+                first += self._new_results(each, returned)
                 found.append(self._step(each))
                 self._learn(node.outputs, outs)
                 continue
@@ -163,7 +187,44 @@ class FastSteps(PlannedSteps):
             dead = tuple([s for s in each.dead if self._frame[s] is None])
             if dead:
                 found.append(Instruction(drop_step(dead), node, (), (), dead))
-        return made, found
+        return made, [*first, *found]
+
+    def _new_results(self, each: Instruction, returned: Collection[int]) -> list[Instruction]:
+        """What makes arrays, before all else, for results of ``each`` that leave the run, if they are small.
+
+        So the steps that make the results of the run can be compiled with those before them.
+        """
+        _, node, _, outs, _ = each
+        slot_of, known, static = self._plan.slot_of, self._known, self._planner.static
+        made = {value: slot for value, slot in zip(node.outputs, outs) if value not in self._placed}
+        if self._is_donated or not made or self._plan.bound.backend is None:
+            return []
+        forms: list[tuple[int, ArrayType]] = []
+        for value, slot in made.items():
+            form = known.forms.get(value) if value in static and value not in known.strides else None
+            if form is None or slot not in returned or slot_of.get(value) != slot or form.nbytes > MOST_NEW:
+                return []
+            forms.append((slot, form))
+        self._new.update(made)
+        return [Instruction(partial(_make_new, forms), node, (), ())]
+
+    def _append(self, each: Instruction) -> tuple[Instruction, Instruction] | None:
+        """For an ``irc::append_`` to an input, what makes room, before all else, and what copies; else None.
+
+        Between steps that a backend compiles, it then need only copy.
+        """
+        _, node, ins, outs, dead = each
+        if node.kind != APPEND or ins[0] not in self._plan.code.params:
+            return None
+        form, new = self._planner.open.get(node.output), self._operands.get(ins[1])
+        has_code = self._plan.bound.backend is not None
+        if form is None or new is None or new.type.varies or not new.type.nbytes or not has_code:
+            return None
+        (out,), old, axis = outs, ins[0], node.attributes["axis"] % len(form.shape)
+        self._operands[out] = PlannedOperand(out, form, _strides_in_buffer(form, axis))
+        room = append_step(old, np.zeros(new.type.shape, new.type.dtype), out, axis)
+        copy = copy_behind_step(out, ins[1], axis, dead)
+        return Instruction(room, node, (old,), outs), Instruction(copy, node, (out, ins[1]), (), dead)
 
     def _step(self, each: Instruction) -> Instruction:
         found, backend = self._plan.loops.get(each.node), self._plan.bound.backend
@@ -210,7 +271,8 @@ class FastSteps(PlannedSteps):
         """Note the forms of values that are made in each run."""
         known = self._known
         for value, slot in zip(values, slots):
-            if slot not in self._operands and value in known.forms and value in self._planner.static:
+            is_decided = value in self._planner.static or (value in self._planner.open and value not in known.strides)
+            if slot not in self._operands and value in known.forms and is_decided:
                 self._operands[slot] = PlannedOperand(slot, known.forms[value], known.strides.get(value))
 
     def _look(self, slots: Iterable[int]) -> None:
@@ -241,10 +303,25 @@ class FastSteps(PlannedSteps):
 
     def _may_be_compiled(self, each: Instruction) -> bool:
         others = [v for s, v in zip(each.ins, each.node.inputs) if s not in self._operands]
-        return self._is_placed(each) and all(is_none(v) or v.made_by(CONSTANT) for v in others)
+        is_copy = each.node.kind == APPEND and not each.outs
+        return (self._is_placed(each) or is_copy) and all(is_none(v) or v.made_by(CONSTANT) for v in others)
 
     def _planned(self, each: Instruction) -> PlannedStep:
         return PlannedStep(each.node, tuple(map(self._operands.get, each.ins)), each.outs)
+
+
+MOST_NEW = 1 << 16
+"""Bytes of a result that gets an array when a run begins: larger ones lie where the kernel finds memory fastest."""
+
+
+def _make_new(forms: Sequence[tuple[int, ArrayType]], frame: Frame) -> None:
+    for slot, (dtype, shape) in forms:
+        frame[slot] = np.empty(shape, dtype)
+
+
+def _strides_in_buffer(form: ArrayType, axis: int) -> tuple[int, ...]:
+    """The strides of arrays in memory with room along ``axis``; of axes before, they depend on that."""
+    return (*[ANY_STRIDE] * axis, *c_strides(form.shape[axis:], form.dtype.itemsize))
 
 
 def _compiled(function: Callable[[Frame], int], instructions: list[Instruction]) -> Instruction:

@@ -20,6 +20,7 @@ from irc.errors import Error
 from irc.ir import Node, Value
 from irc.ir.types import Dim, Shape, TensorType, may_be_equal
 from irc.ops.axes import APPEND, joined
+from irc.runtime.arena import GrowingKeys
 from irc.runtime.arguments import Argument, accept, named, results_of, value_at
 from irc.runtime.array_memory import is_alone, is_shown_alone
 from irc.runtime.boundary import Held, copied
@@ -62,6 +63,7 @@ class Session:
         self.capacity = check_number("capacity", capacity)
         self.pairs = find_bindings(model) if pairs is None else check_bindings(model, pairs)
         self._caches = Caches(model, self.pairs)
+        self._keys = GrowingKeys() if self._caches.grow else None
         self._due: frozenset[str] = frozenset(self.pairs)  # those that get the capacity in the next step
         self._held: Mapping[str, Array] = {}
         self._donated: Mapping[str, Array] = {}  # to the step that is going on, or to one that has failed
@@ -173,6 +175,7 @@ class Session:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.pairs, other.counters = dict(self.pairs), Counters()
+        other._keys = None if self._keys is None else GrowingKeys()
         other._lock, other._is_stepping, other._donated = RLock(), False, {}
         # Of a buffer, forks have views of their own. Other arrays they share: then neither may donate them.
         other._held = {name: array if buffer_of(array) is None else array.view() for name, array in caches.items()}
@@ -203,7 +206,7 @@ class Session:
         if not is_mapping(feeds):
             return self._model.run(feeds)  # which says what is wrong
         caches, lost = self._caches, self._donated
-        held = Held(*self._given_caches(feeds), keep=caches.paths, again=not caches.grow)
+        held = Held(*self._given_caches(feeds), keep=caches.paths, keys=self._keys)
         given = {**held.arrays, **feeds}
         try:
             self._donated = held.donated or lost

@@ -15,7 +15,7 @@ pytest.importorskip("llvmlite")
 
 import irc
 from irc.ir import parse_graph
-from irc.native.attention import call_for_attention
+from irc.native.attention import call_for_attention, layout_of
 from irc.native.inner_loops import NativeLoops
 from irc.runtime.bounds import CURRENT, NONE, InnerLoops
 from irc.runtime.kernels.attention import Form, attend
@@ -101,7 +101,8 @@ def test_arrays_of_a_call(case: Case, is_masked: bool, has_bias: bool) -> None:
     more = [placed(np.ones((*query.shape[:-1], keys), dtype)) for dtype in dtypes]
     out = fresh((*query.shape[:-1], value.shape[-1]), query.dtype)
     scores = fresh((call.size, -(-keys // 16) * 16), query.dtype)
-    assert call.run((query, key, value, placed(np.array([keys])), scores, *more, out))
+    counts = placed(np.array([keys])), placed(layout_of(key, value))
+    assert call.run((query, key, value, *counts, scores, *more, out))
 
 
 @examples(100)

@@ -21,7 +21,7 @@ from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
-from irc.native.moves import MOST_ROWS, call_for_copy, call_for_rows
+from irc.native.moves import MOST_ROWS, Append, call_for_append, call_for_copy, call_for_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -161,6 +161,20 @@ def test_the_operator_pads_natively(mode):
     found = irc.compile(proto, backend=Native()).run(given)["y"]
     np.testing.assert_array_equal(found, irc.compile(proto, backend="numpy").run(given)["y"])
     assert [kind[0] for kind in LOOPS._loops] == ["pad"]
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_behind_others(rows: int, turned: bool) -> None:
+    new = np.arange(2 * 3 * rows * 5, dtype=np.float32).reshape((2, rows, 3, 5) if turned else (2, 3, rows, 5))
+    new = placed(new).swapaxes(1, 2) if turned else placed(new)
+    whole = fresh((2, 3, 8, 5), new.dtype)
+    before, both = whole.copy(), whole[:, :, 1:]  # ends where the memory does
+    layout = Append(3, *new.strides[:3], rows, 20)
+    counts = [placed(np.array(n)) for n in (both.shape[2], *both.strides[:2])]
+    assert call_for_append(6, layout).run((new, both, *counts))
+    np.testing.assert_array_equal(both[:, :, -rows:], new)
+    assert whole[:, :, :-rows].tobytes() == before[:, :, :-rows].tobytes()
 
 
 def model(*nodes: onnx.NodeProto) -> onnx.ModelProto:

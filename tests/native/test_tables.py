@@ -221,8 +221,7 @@ def test_windows_and_concat() -> None:
         found, wanted = native.run(feeds), plain.run(feeds)
         for name, value in wanted.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
-    # Before %i, which is an output, and, where the processor has convolutions, behind it.
-    assert native.counters.compiled == (1 if features_at_once(8) is None else 2)
+    assert native.counters.compiled == (2 if features_at_once(8) is None else 1)  # without the convolutions
     first = CompiledModel(graph).run(feeds)
     for name, value in first.items():
         assert value.tobytes() == found[name].tobytes()
@@ -247,7 +246,7 @@ def test_operands_that_lie_in_other_orders() -> None:
         found, wanted = native.run(feeds), plain.run(feeds)
         for name, value in wanted.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-5)
-    assert native.counters.compiled == 1
+    assert native.counters.compiled == 2  # %f is a result that is large, and gets memory from its kernel
     for name, value in irc.compile(graph, passes="none").run(feeds).items():
         assert value.tobytes() == found[name].tobytes()
 
@@ -370,7 +369,12 @@ def test_a_convolution_pads_its_image_beside_copies_of_other_operands() -> None:
 @pytest.mark.parametrize("is_inside", [False, True])
 @pytest.mark.parametrize(
     ("mask", "bias", "masked"),
-    [((2, 3, 1, 9), (2, 3, 1, 9), "None"), ((2, 1, 1, 9), (3, 1, 1), "n"), ((1,), (2, 1, 1, 9), "n")],
+    [
+        ((2, 3, 1, 9), (2, 3, 1, 9), "None"),
+        ((2, 1, 1, 9), (3, 1, 1), "n"),
+        ((1,), (2, 1, 1, 9), "n"),
+        ((1, 1, 9), (9,), "n"),
+    ],
 )
 @pytest.mark.parametrize("rows", [1, 4])
 def test_attention_of_few_rows(

@@ -20,6 +20,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType, Type
 from irc.ops import record
 from irc.passes.shapes.infer import Inference
+from irc.runtime.arena import GrowingKeys
 from irc.runtime.arguments import Argument
 from irc.runtime.boundary import Held
 from irc.runtime.execution import Counters, Frame, Observer, Slots
@@ -247,7 +248,7 @@ class Fitting:
             return 0
         steps = _Steps(self.model.graph)
         with suppress(Error):
-            self.model.execute({**feeds, **self.given}, profiler=steps, held=Held(again=False))
+            self.model.execute({**feeds, **self.given}, profiler=steps, held=Held(keys=GrowingKeys()))
         return steps.reached
 
     def _better(self, attempt: Attempt, seed: int, style: Style) -> Attempt | None:

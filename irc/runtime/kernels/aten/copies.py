@@ -49,9 +49,7 @@ def contiguous(x: Array, memory_format: int = layout.CONTIGUOUS) -> Array:
 
 
 def clone(x: Array, memory_format: int | None = None) -> Array:
-    out = layout.empty_like(x, x.dtype, memory_format)
-    np.copyto(out, x)
-    return out
+    return placed(x, layout.empty_like(x, x.dtype, memory_format))
 
 
 def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:

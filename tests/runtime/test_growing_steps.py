@@ -1,0 +1,361 @@
+"""Steps of sessions with growing caches: their memory is planned, and a backend compiles them, whatever may happen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import irc
+from irc.ir import parse_graph
+from irc.ir.tensor import Array
+from irc.runtime.arena import GrowingKeys, run_key
+from irc.runtime.array_memory import ANY
+from irc.runtime.backends import find_backend
+from irc.runtime.limits import Limits
+from irc.runtime.model import CompiledModel
+from tests.effort import examples
+
+HEADS, WIDTH = 2, 16
+WHOLE = HEADS * WIDTH
+
+DECODER = """
+graph(%x : Float(1, seq, 32), %w : Float(32, 32), %past_k : Float(1, 2, past, 16), %past_v : Float(1, 2, past, 16)):
+  %split : Long(4) = prim::Constant[value=tensor([0, 0, 2, 16])]()
+  %whole : Long(3) = prim::Constant[value=tensor([0, 0, 32])]()
+  %q : Float(*, *, *) = onnx::MatMul[since_version=13](%x, %w)
+  %q_apart : Float(*, *, *, *) = onnx::Reshape[since_version=19](%q, %split)
+  %q_heads : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%q_apart)
+  %k : Float(*, *, *) = onnx::Add[since_version=14](%q, %x)
+  %k_apart : Float(*, *, *, *) = onnx::Reshape[since_version=19](%k, %split)
+  %k_heads : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%k_apart)
+  %v : Float(*, *, *) = onnx::Mul[since_version=14](%q, %x)
+  %v_apart : Float(*, *, *, *) = onnx::Reshape[since_version=19](%v, %split)
+  %v_heads : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%v_apart)
+  %present_k : Float(1, 2, *, 16) = onnx::Concat[axis=2](%past_k, %k_heads)
+  %present_v : Float(1, 2, *, 16) = onnx::Concat[axis=2](%past_v, %v_heads)
+  %mixed : Float(*, *, *, *) = irc::attention[scale=0.5](%q_heads, %present_k, %present_v)
+  %mixed_apart : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%mixed)
+  %together : Float(*, *, *) = onnx::Reshape[since_version=19](%mixed_apart, %whole)
+  %y : Float(1, *, 32) = onnx::Sub[since_version=14](%together, %x)
+  return (%y, %present_k, %present_v)
+"""
+
+RNG = np.random.default_rng(4)
+WEIGHTS = RNG.standard_normal((WHOLE, WHOLE), np.float32) / 8
+
+
+def session(backend: str = "auto", text: str = DECODER, capacity: int | None = None) -> irc.Session:
+    return irc.Session(irc.compile(parse_graph(text), backend=backend), capacity=capacity)
+
+
+def token(number: int, count: int = 1) -> dict[str, Array]:
+    return {"x": np.random.default_rng(number).standard_normal((1, count, WHOLE), np.float32), "w": WEIGHTS}
+
+
+class Reference:
+    """The same decoder without a session, plans or compiled steps: caches are given back as arrays."""
+
+    def __init__(self, text: str = DECODER) -> None:
+        self._model = irc.compile(parse_graph(text), passes="none", backend="numpy")
+        self.past = {f"past_{each}": np.empty((1, HEADS, 0, WIDTH), np.float32) for each in "kv"}
+
+    def run(self, feeds: dict[str, Any]) -> Array:
+        found = self._model.run({**self.past, **feeds})
+        self.past = {f"past_{each}": found[f"present_{each}"] for each in "kv"}
+        return found["y"]
+
+
+def check(made: irc.Session, reference: Reference, feeds: dict[str, Any]) -> None:
+    np.testing.assert_allclose(made.run(feeds)["y"], reference.run(feeds), rtol=1e-5, atol=1e-6)
+    for name, array in reference.past.items():
+        np.testing.assert_allclose(made.caches[name], array, rtol=1e-5, atol=1e-6)
+
+
+def tables(backend: str = "auto") -> int:
+    """How many compiled steps a step has at the end: one, where there is native code."""
+    return int(find_backend(backend) is not None)
+
+
+@pytest.mark.parametrize("capacity", [None, 64])
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_steps_are_planned_once_a_few_have_been_made(backend: str, capacity: int | None) -> None:
+    made, reference = session(backend, capacity=capacity), Reference()
+    for number in range(40):  # caches move as they double
+        check(made, reference, token(number, 5 if number == 0 else 1))
+    assert made.counters.planned > 0
+    assert made.counters.compiled == tables(backend)
+
+
+def test_first_and_later_steps_have_equal_bits() -> None:
+    fresh, usual = session(), session()
+    for number in range(12):
+        usual.run(token(number))
+    caches = {name: array.copy() for name, array in usual.caches.items()}
+    first, later = fresh.run({**token(99), **caches}), usual.run(token(99))
+    for name, array in later.items():
+        np.testing.assert_array_equal(first[name], array)
+
+
+def test_a_step_of_several_tokens_in_between() -> None:
+    made, reference = session(), Reference()
+    for number, count in enumerate([3, 1, 1, 1, 1, 1, 4, 1, 1, 4, 1, 1, 4, 1, 1]):
+        check(made, reference, token(number, count))
+    assert made.counters.planned > 0
+
+
+def test_one_sessions_plan_is_the_next_ones() -> None:
+    model = irc.compile(parse_graph(DECODER))
+    for turn in range(2):
+        made, reference = irc.Session(model), Reference()
+        for number in range(8):
+            check(made, reference, token(number))
+            assert turn == 0 or number < 1 or made.counters.planned > 0
+
+
+def test_going_back_and_forks() -> None:
+    made, reference = session(), Reference()
+    for number in range(8):
+        check(made, reference, token(number))
+    fork, other = made.fork(), Reference()
+    other.past = dict(reference.past)
+    for number in range(3):
+        check(made, reference, token(number))
+        check(fork, other, token(10 + number))
+    made.truncate(4)
+    reference.past = {name: array[:, :, :4] for name, array in reference.past.items()}
+    for number in range(20, 24):
+        check(made, reference, token(number))
+        check(fork, other, token(number))
+
+
+def test_caches_that_do_not_agree_are_refused_as_ever() -> None:
+    made = session()
+    for number in range(8):
+        made.run(token(number))
+    shorter = {"past_v": made.caches["past_v"][:, :, :-1].copy()}
+    with pytest.raises(irc.Error, match=r"IRC414.*past"):
+        made.run({**token(9), **shorter})
+    made.run(token(9))
+    assert made.counters.planned > 0
+
+
+UNNAMED = DECODER.replace("past,", "*,")
+
+
+def test_keys_that_are_not_as_many_as_values_are_refused_by_the_table_too() -> None:
+    made, reference = session(text=UNNAMED), Reference(UNNAMED)
+    for number in range(8):
+        check(made, reference, token(number))
+    shorter = {"past_v": made.caches["past_v"][:, :, :-1].copy()}
+    with pytest.raises(irc.Error, match=r"IRC421.*keys"):
+        made.run({**token(9), **shorter})
+    check(made, reference, token(9))
+
+
+def test_caches_that_lie_otherwise() -> None:
+    made, reference = session(), Reference()
+    for number in range(8):
+        check(made, reference, token(number))
+    caches = {name: np.asfortranarray(array) for name, array in reference.past.items()}
+    for number in range(3):
+        reference.past = {name: np.ascontiguousarray(array) for name, array in caches.items()}
+        check(made, reference, {**token(number), **caches})
+        check(made, reference, token(30 + number))
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_a_followed_or_limited_step(backend: str) -> None:
+    made, reference = session(backend), Reference()
+    for number in range(6):
+        check(made, reference, token(number))
+    found = made.run(token(7), limits=Limits(steps=1000, bytes=1 << 20))["y"]
+    np.testing.assert_allclose(found, reference.run(token(7)), rtol=1e-5, atol=1e-6)
+    with pytest.raises(irc.Error, match="IRC441"):
+        made.run(token(8), limits=Limits(steps=3))
+    for number in range(8, 12):
+        check(made, reference, token(number))
+    assert made.counters.planned > 0
+
+
+def test_what_a_step_gave_stays_as_it_is() -> None:
+    made = session()
+    seen: list[list[tuple[Array, Array]]] = []
+    for number in range(20):
+        found = made.run(token(number))
+        seen.append([(array, array.copy()) for array in found.values()])
+    for arrays in seen:
+        for array, before in arrays:
+            np.testing.assert_array_equal(array, before)
+
+
+MASKED = """
+graph(%x : Float(1, seq, 4), %mask : Float(1, all), %past_0 : Float(1, past, 4)):
+  %axes : Long(1) = prim::Constant[value=tensor([2])]()
+  %weights : Float(1, *, 1) = onnx::Unsqueeze[since_version=13](%mask, %axes)
+  %doubled : Float(1, *, 4) = onnx::Add[since_version=14](%x, %x)
+  %present_0 : Float(1, *, 4) = onnx::Concat[axis=1](%past_0, %doubled)
+  %visible : Float(1, *, 4) = onnx::Mul[since_version=14](%present_0, %weights)
+  %sum : Float(1, 1, 4) = onnx::ReduceSum[axes=[1], since_version=11](%visible)
+  %half : Float(1, 1, 4) = onnx::Mul[since_version=14](%sum, %sum)
+  %y : Float(1, 1, 4) = onnx::Add[since_version=14](%half, %half)
+  return (%y, %present_0)
+"""
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_a_mask_grows_with_the_cache(backend: str) -> None:
+    made, rows = session(backend, MASKED), np.empty((1, 0, 4), np.float32)
+    for number in range(12):
+        x, mask = RNG.standard_normal((1, 1, 4), np.float32), RNG.standard_normal((1, number + 1), np.float32)
+        rows = np.concatenate([rows, 2 * x], 1)
+        total = (rows * mask[..., None]).sum(1, keepdims=True)
+        np.testing.assert_allclose(made.run({"x": x, "mask": mask})["y"], 2 * total * total, rtol=1e-4, atol=1e-5)
+    assert made.counters.planned > 0
+
+
+SHARED = """
+graph(%x : Float(1, heads, 1, 32), %past_k : Float(1, 2, past, 32), %past_v : Float(1, 2, past, 32), MASK):
+  %q : Float(1, 4, 1, 32) = onnx::Neg(%x)
+  %first : Long(1) = prim::Constant[value=tensor([0])]()
+  %two : Long(1) = prim::Constant[value=tensor([2])]()
+  %axis : Long(1) = prim::Constant[value=tensor([1])]()
+  %some : Float(1, 2, 1, 32) = onnx::Slice(%q, %first, %two, %axis)
+  %k : Float(1, 2, 1, 32) = onnx::Exp(%some)
+  %v : Float(1, 2, 1, 32) = onnx::Abs(%some)
+  %present_k : Float(1, 2, *, 32) = onnx::Concat[axis=2](%past_k, %k)
+  %present_v : Float(1, 2, *, 32) = onnx::Concat[axis=2](%past_v, %v)
+  %none : NoneType = prim::Constant()
+  %mixed : Float(1, 4, 1, 32) = irc::attention[grouped=1](%q, %present_k, %present_v, OPERANDS)
+  %abs : Float(1, 4, 1, 32) = onnx::Abs(%mixed)
+  %y : Float(1, 4, 1, 32) = onnx::Sqrt(%abs)
+  return (%y, %present_k, %present_v)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "operands"),
+    [
+        ("%bias : Float(1, 1, 1, all)", "%bias"),
+        ("%mask : Bool(1, all)", "%none, %mask"),
+        ("%bias : Float(1, 1, 1, all), %mask : Bool(all)", "%bias, %mask"),
+    ],
+)
+def test_heads_that_share_keys_and_masks_that_grow(mask: str, operands: str) -> None:
+    text = SHARED.replace("MASK", mask).replace("OPERANDS", operands)
+    made, plain = session(text=text), irc.compile(parse_graph(text), passes="none", backend="numpy")
+    past = {"past_k": np.empty((1, 2, 0, 32), np.float32), "past_v": np.empty((1, 2, 0, 32), np.float32)}
+    for number in range(1, 14):
+        feeds: dict[str, Any] = {"x": RNG.standard_normal((1, 4, 1, 32), np.float32)}
+        for each in plain.inputs[3:]:
+            sizes = [number if dim == "all" else 1 for dim in each.shape or ()]
+            numbers = RNG.standard_normal(sizes, np.float32)
+            feeds[each.name] = numbers > -1 if each.name == "mask" else numbers
+        wanted = plain.run({**feeds, **past})
+        past = {name: wanted[name.replace("past", "present")] for name in past}
+        np.testing.assert_allclose(made.run(feeds)["y"], wanted["y"], rtol=1e-4, atol=1e-5)
+    assert made.counters.planned > 0
+    assert made.counters.compiled == tables()
+
+
+SMALLEST = """
+graph(%x : Float(1, 2), %past_0 : Float(past, 2)):
+  %present_0 : Float(*, 2) = onnx::Concat[axis=0](%past_0, %x)
+  %shape : Long(2) = onnx::Shape(%present_0)
+  %first : Long() = prim::Constant[value=tensor([0])]()
+  %length : Long() = onnx::Gather(%shape, %first)
+  %most : Long() = prim::Constant[value=tensor([6])]()
+  %few : Long() = onnx::Min[since_version=13](%length, %most)
+  %one : Long(1) = prim::Constant[value=tensor([1])]()
+  %count : Long(1) = onnx::Reshape[since_version=19](%few, %one)
+  %ones : Float(*) = onnx::ConstantOfShape[value=tensor<Float(1)>([1.])](%count)
+  %twice : Float(1, 2) = onnx::Add[since_version=14](%x, %x)
+  %sum : Float(1) = onnx::ReduceSum[keepdims=1, since_version=11](%ones)
+  %y : Float(1, 2) = onnx::Mul[since_version=14](%twice, %sum)
+  return (%y, %present_0)
+"""
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_a_size_that_is_the_same_for_some_steps_only(backend: str) -> None:
+    made = session(backend, SMALLEST)
+    for number in range(12):
+        x = np.full((1, 2), number, np.float32)
+        np.testing.assert_array_equal(made.run({"x": x})["y"], 2 * x * min(number + 1, 6))
+
+
+def test_stated_types_are_not_taken_for_granted() -> None:
+    text = MASKED.replace("%visible : Float(1, *, 4)", "%visible : Float(1, 9, 4)")
+    text = text.replace("%weights : Float(1, *, 1)", "%weights : Float(1, 9, 1)")
+    made = irc.Session(CompiledModel(parse_graph(text)))
+    rows = np.empty((1, 0, 4), np.float32)
+    for number in range(12):
+        x, mask = RNG.standard_normal((1, 1, 4), np.float32), np.ones((1, number + 1), np.float32)
+        rows = np.concatenate([rows, 2 * x], 1)
+        total = rows.sum(1, keepdims=True)
+        np.testing.assert_allclose(made.run({"x": x, "mask": mask})["y"], 2 * total * total, rtol=1e-4, atol=1e-5)
+
+
+# -- keys -------------------------------------------------------------------------
+
+
+def key_of(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
+    return run_key([np.empty(shape, np.float32) for shape in shapes], ())
+
+
+def shapes_in(key: tuple[Any, ...] | None) -> list[tuple[int, ...]] | None:
+    return None if key is None else [form.shape for form in key]
+
+
+def test_what_differs_between_steps_is_left_out_of_their_key() -> None:
+    keys = GrowingKeys()
+    found = [keys.key(key_of((1, 8 if n == 0 else 1), (2, 8 + n, 4))) for n in range(4)]
+    assert found[:3] == [None] * 3
+    assert shapes_in(found[3]) == [(1, 1), (2, ANY, 4)]
+
+
+def test_two_kinds_of_steps_in_turn_have_keys_of_their_own() -> None:
+    keys, size = GrowingKeys(), 0
+    found: list[Any] = []
+    for turn in range(12):
+        count = 4 if turn % 3 == 2 else 1
+        found.append(shapes_in(keys.key(key_of((1, count), (2, size, 4)))))
+        size += count
+    assert [(1, 1), (2, ANY, 4)] in found
+    assert [(1, ANY), (2, ANY, 4)] not in found[4:]
+
+
+def test_steps_of_other_ranks_or_element_types_have_no_key_in_common() -> None:
+    keys = GrowingKeys()
+    others = run_key([np.empty(3, np.float32)], ()), run_key([np.empty((3, 1), np.float32)], ())
+    assert [keys.key(key) for key in (*others, run_key([np.empty(4, np.int32)], ()))] == [None] * 3
+
+
+@examples(40)
+@given(st.lists(st.tuples(st.sampled_from("stfcrl"), st.integers(1, 3)), min_size=4, max_size=30))
+def test_whatever_is_done_steps_compute_what_they_do_without_a_session(turns: list[tuple[str, int]]) -> None:
+    """Steps, truncations, forks, caches that are given, resets, and limits, in any order."""
+    made, reference = session(), Reference()
+    for number, (what, count) in enumerate(turns):
+        length = reference.past["past_k"].shape[2]
+        if what == "t" and length > count:
+            made.truncate(length - count)
+            reference.past = {name: array[:, :, : length - count] for name, array in reference.past.items()}
+        elif what == "f":
+            fork = made.fork()
+            made.run(token(1000 + number))
+            made = fork
+        elif what == "c" and length:
+            made.run({**token(2000 + number), **{n: array[:, :, :1].copy() for n, array in made.caches.items()}})
+            reference.past = {n: array[:, :, :1] for n, array in reference.past.items()}
+            reference.run(token(2000 + number))
+        elif what == "r":
+            made.reset()
+            reference.past = Reference().past
+        elif what == "l":
+            with pytest.raises(irc.Error, match="IRC441"):
+                made.run(token(number), limits=Limits(steps=2))
+        check(made, reference, token(number, count if what == "s" and count > 2 else 1))
