@@ -117,7 +117,8 @@ CASES = cases()
 
 
 def test_numpy_has_all_of_them() -> None:
-    assert {name for name, _ in CASES} == set(PRIMITIVES)
+    own = {name for name in PRIMITIVES if not name.startswith("test.")}  # those of other tests stay
+    assert {name for name, _ in CASES} == own
     assert len(CASES) == COMBINATIONS
 
 
