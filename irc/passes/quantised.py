@@ -45,17 +45,12 @@ def _count(type: Type) -> int:
 
 def is_dequantised(value: Value) -> bool:
     """Whether ``value`` is what DequantizeLinear gives, perhaps with its elements moved."""
-    return before_moves(value).made_by("onnx::DequantizeLinear") is not None
-
-
-def before_moves(value: Value) -> Value:
-    """What ``value`` was before operators moved its elements, a few of them at most."""
     for _ in range(_LONGEST_CHAIN):
-        moving = value.node
-        if moving is None or record(moving.kind).movement not in REARRANGING:
+        node = value.node
+        if node is None or record(node.kind).movement not in REARRANGING:
             break
-        value = moving.inputs[0]
-    return value
+        value = node.inputs[0]
+    return value.made_by("onnx::DequantizeLinear") is not None
 
 
 def annotation_names(graph: Graph, live: Callable[[Node], bool] = lambda node: True) -> set[str]:

@@ -210,9 +210,6 @@ APPLIES = [
 == operand_expanded_for_nothing | Where
 %e = onnx::Expand(%c, [2, 3])
 %y = onnx::Where(%q, %e, %x)
-== constant_of_known_shape |
-%s = onnx::Shape(%x)
-%y = onnx::ConstantOfShape[value=tensor<Float(1)>([7.])](%s)
 == scatter_to_slice | slice_scatter
 %k : Long(1, 1) = prim::Constant[value=tensor([1])]()
 %u : Float(1, 3) = prim::Constant[value=splat(5.)]()
@@ -233,26 +230,6 @@ APPLIES = [
 %r = onnx::Range(%zero, %count, %one)
 %k = onnx::Unsqueeze(%r, [1])
 %y = onnx::ScatterND(%n, %k, %n)
-== scale_of_the_smaller_operand | Transpose Mul MatMul
-%h : Float() = prim::Constant[value=tensor([0.5])]()
-%s = onnx::Mul(%x, %h)
-%t = onnx::Transpose[perm=[1, 0]](%s)
-%y = onnx::MatMul(%t, %c)
-== scale_of_the_smaller_operand | Neg Flatten Mul MatMul
-%h : Float() = prim::Constant[value=tensor([0.5])]()
-%s = onnx::Mul(%x, %h)
-%t = onnx::Flatten[axis=2](%s)
-%o : Float(1, 2) = prim::Constant[value=splat(2.)]()
-%w = onnx::Neg(%o)
-%y = onnx::MatMul(%t, %w)
-== scale_of_the_smaller_operand | Transpose Concat Abs Mul MatMul  # both scales at once: a cache is larger
-%h : Float(1) = prim::Constant[value=splat(0.5)]()
-%t = onnx::Transpose[perm=[1, 0]](%n)
-%k = onnx::Concat[axis=1](%t, %t)
-%s = onnx::Mul(%h, %k)
-%a = onnx::Abs(%x)
-%b = onnx::Mul(%a, %h)
-%y = onnx::MatMul(%b, %s)
 == attention | Transpose Abs Neg Greater Transpose attention  # keys that lie transposed, and all of scores
 {HALF}
 %t = onnx::Transpose[perm=[1, 0]](%p)
@@ -347,7 +324,6 @@ REFUSES = [
     ("reshape_there_and_back", "%t = onnx::Flatten[axis=0](%x)\n%y = onnx::Reshape(%t, %i)"),
     ("reshape_of_reshape", "%t = onnx::Flatten[axis=0](%x)\n%y = onnx::Reshape(%t, %i)"),
     ("operand_expanded_for_nothing", "%e = onnx::Expand(%c, %i)\n%y = onnx::Add(%n, %e)"),
-    ("constant_of_known_shape", "%y = onnx::ConstantOfShape(%i)"),
     *(
         ("scatter_of_all", ALL_INDICES.replace(*change) + f"%y = onnx::ScatterND{how}(%n, %k, %n)")
         for *change, how in [
@@ -377,6 +353,10 @@ REFUSES = [
         )
     ),
     ("scale_of_attention", HALF + "%s = onnx::Mul(%x, %h)\n%a = irc::attention(%s, %p, %p)\n%y = onnx::Add(%a, %s)"),
+    *(
+        ("scale_of_attention", HALF + f"%s = onnx::Mul(%x, %h)\n%w = onnx::Neg_({it})\n%y = irc::attention(%s, %p, %p)")
+        for it in ("%x", "%s")
+    ),
     *sections(
         f"""
 == dropout_at_inference  # it trains
@@ -440,32 +420,6 @@ REFUSES = [
 %u : Float(1, 3) = prim::Constant[value=splat(5.)]()
 %s = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%x, %p)
 %y = irc::slice_scatter[starts=[0, 0], steps=[1, 1]](%s, %u)
-== scale_of_the_smaller_operand  # which might overflow there
-%s = onnx::Mul(%x, 2.)
-%t = onnx::Transpose[perm=[1, 0]](%s)
-%y = onnx::MatMul(%t, %c)
-== scale_of_the_smaller_operand  # which makes NaN of infinity
-%s = onnx::Mul(%x, 0.)
-%t = onnx::Transpose[perm=[1, 0]](%s)
-%y = onnx::MatMul(%t, %c)
-== scale_of_the_smaller_operand  # it adds a dimension
-%h : Float(1, 1, 1) = prim::Constant[value=splat(0.5)]()
-%s = onnx::Mul(%x, %h)
-%t = onnx::Transpose[perm=[0, 2, 1]](%s)
-%y = onnx::MatMul(%t, %c)
-== scale_of_the_smaller_operand  # it is at the smaller one
-%h : Float() = prim::Constant[value=tensor([0.5])]()
-%s = onnx::Mul(%c, %h)
-%t = onnx::Transpose[perm=[1, 0]](%x)
-%y = onnx::MatMul(%t, %s)
-== scale_of_the_smaller_operand  # others use it scaled
-%h : Float() = prim::Constant[value=tensor([0.5])]()
-%s = onnx::Mul(%x, %h)
-%t = onnx::Transpose[perm=[1, 0]](%s)
-%u = onnx::MatMul(%t, %c)
-%v = onnx::ReduceMax[keepdims=0](%s)
-%a = onnx::Add(%u, %v)
-%y = onnx::Neg(%a)
 == scale_of_attention  # scores might overflow before
 %h : Float() = prim::Constant[value=splat(0.0001)]()
 %s = onnx::Mul(%p, %h)

@@ -20,9 +20,10 @@ from irc.ir.constants import constant_tensor, constant_value, is_constant, one_n
 from irc.ir.kinds import ATTENTION, CONSTANT, MASKED_SOFTMAX, MATMUL, ROTATE_HALF
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, Dim, DType, TensorType
+from irc.ops import record
 from irc.ops.inference import NodeTypes
+from irc.ops.record import REARRANGING
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
-from irc.passes.canonicalize.products import LEAST, scaled
 from irc.passes.quantised import is_dequantised
 
 # Keys and values that are repeated for the heads that share them, as exporters of grouped-query attention write it.
@@ -504,6 +505,49 @@ def _masks(m: Match, found: _Scores) -> list[Value]:
     return [m.new(CONSTANT, [], NONE) if bias is None else bias, mask]
 
 
+_MOST_MOVES = 8
+"""How many operators between a scale and the product are looked at."""
+
+_LEAST = 2.0**-12
+"""Smaller factors may take bits from small numbers, where they are moved to; scales of attention are not so small."""
+
+_SCALED_TYPES = (DType.FLOAT, DType.DOUBLE)
+"""Results in half precision depend too much on where they are rounded."""
+
+
+class _Scaled(NamedTuple):
+    """``moved(source * factor)``; no part of it has another use."""
+
+    source: Value
+    factor: float
+    moved: list[Node]
+
+
+def _scaled(m: Match, value: Value) -> _Scaled | None:
+    """How ``value`` is a product with a single number; None if it is not."""
+    moved: list[Node] = []
+    for _ in range(_MOST_MOVES):
+        node = value.node
+        if node is None or not is_needed_once(value) or node.block is not m.node.block or not m.still_holds(node):
+            return None
+        if record(node.kind).movement not in REARRANGING:
+            break  # others would come before a scale at another cost than after it
+        moved.append(node)
+        value = node.inputs[0]
+    else:
+        return None
+    if node.kind != "onnx::Mul" or (node.version or 7) < 7:
+        return None
+    for source, number in (node.inputs, node.inputs[::-1]):
+        tensor = constant_tensor(number)
+        if tensor is None or tensor.numel != 1 or is_constant(source):
+            continue
+        type = m.type_of(source)
+        if type.dtype in _SCALED_TYPES and len(tensor.shape) <= (type.rank or 0):
+            return _Scaled(source, float(tensor.scalar), moved)
+    return None
+
+
 @rewrite(ATTENTION)
 def scale_of_attention(m: Match) -> Value | None:
     """What scales queries, or keys, scales scores as well."""
@@ -514,9 +558,9 @@ def scale_of_attention(m: Match) -> Value | None:
             return None
         scale = width**-0.5
     for index in (0, 1):
-        found = scaled(m, m.input(index))
+        found = _scaled(m, m.input(index))
         # Scores that are scaled by less might have overflown before.
-        if found is None or not abs(scale * found.factor) >= LEAST:
+        if found is None or not abs(scale * found.factor) >= _LEAST:
             continue
         plain = found.source
         for node in reversed(found.moved):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from irc.ir import Node, Value
 from irc.ir.constants import is_constant
 from irc.ir.kinds import IDENTITY
-from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.polynomials import is_positive, product
 from irc.ir.tensor import Tensor
-from irc.ir.types import DType
 from irc.ops import Movement, record
 from irc.passes.canonicalize.match import Match, rewrite
 
@@ -150,15 +146,3 @@ def operand_expanded_for_nothing(m: Match) -> Value | None:
     if shape != out.shape or inputs == list(m.node.inputs):
         return None
     return m.new(m.node.kind, inputs, m.output.type, dict(m.node.attributes), m.node.version)
-
-
-@rewrite("ConstantOfShape")
-def constant_of_known_shape(m: Match) -> Value | None:
-    """Becomes a splat, which takes no memory whatever its size."""
-    type, given = m.output.type, m.types.attr("value")
-    sizes = type.static_shape
-    if sizes is None or math.prod(d or 1 for d in sizes) > MAX_ELEMENTS or not m.can_be_constant():
-        return None
-    dtype = DType.FLOAT if given is None else given.dtype
-    tensor = Tensor.splat(dtype, sizes, 0 if given is None else given.scalar)
-    return m.new_constant(tensor if tensor.numel > 1 else Tensor.of(tensor.numpy().copy(), dtype=dtype))
