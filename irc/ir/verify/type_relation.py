@@ -30,7 +30,7 @@ def accepts(formal: Type, actual: Type, bindings: Bindings | None = None) -> boo
         bound = bindings.setdefault(formal.name, actual)
         return accepts(bound, actual) or accepts(actual, bound)
     if isinstance(formal, TensorType) and isinstance(actual, TensorType):
-        return _tensors_agree(formal, actual)
+        return types.may_be_equal(formal, actual)
     if isinstance(formal, OptionalType):
         return actual == types.NONE or accepts(formal.elem, _inside(actual), bindings)
     if isinstance(actual, types.UnionType):
@@ -65,13 +65,3 @@ def _parts_agree(formal: Type, actual: Type, bindings: Bindings | None) -> bool:
 def _bound(type: Type, bindings: Bindings) -> Type:
     """``type``, with what its variables stand for."""
     return types.rebuilt(type, lambda part: bindings.get(part.name, part) if isinstance(part, TypeVar) else part)
-
-
-def _tensors_agree(a: TensorType, b: TensorType) -> bool:
-    if a.dtype is not b.dtype and a.dtype is not None and b.dtype is not None:
-        return False
-    if a.shape is None or b.shape is None:
-        return True
-    return len(a.shape) == len(b.shape) and all(
-        m == n or not (isinstance(m, int) and isinstance(n, int)) for m, n in zip(a.shape, b.shape, strict=True)
-    )
