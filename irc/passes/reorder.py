@@ -1,24 +1,21 @@
 """Moving operators to where they can run in place: behind the other readers of what they overwrite.
 
-Two nodes never change places if one uses a result of the other or both access a location that one of them writes
-(`Dependencies`). A move is kept only if the estimated peak of memory does not rise.
+The alias analysis moves them, so no use comes before its definition and no access passes a write to the same memory.
+Moves are kept only where more operators run in place and the estimated peak of memory does not rise.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
-from heapq import heappop, heappush
-from itertools import islice
 from typing import ClassVar, NamedTuple
 
 from irc.alias import AliasDb
 from irc.alias.classes import ESCAPED, MemoryClasses
 from irc.alias.facts import OWN
-from irc.alias.location_sets import EMPTY, BigSet, LocationSet, common, members
+from irc.alias.location_sets import BigSet, members
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.graph import gc_paused
 from irc.ir.kinds import CONSTANT
@@ -26,152 +23,6 @@ from irc.ir.types import PrimType, TensorType, Type, may_be_equal
 from irc.ops.pointwise import inplace_variant_of, overwritable, reads_first
 from irc.passes.base import PassContext
 from irc.passes.registry import register
-
-# Which nodes of a block must stay in order because of memory, in at most as many pairs as nodes and accesses.
-
-
-_MOST = 256
-"""Up to this many locations of a large set are looked at one by one."""
-
-
-def memory_order(db: AliasDb, nodes: Sequence[Node]) -> list[set[int]]:
-    """For each node of a block, the positions of earlier nodes that must run before it.
-
-    A node that writes memory waits for those that wrote or read it before; a node that reads memory waits for those
-    that wrote it. A node that acts on the world waits for all nodes before it, and all later nodes wait for it; so it
-    is with a node that may touch very many of the locations that the nodes write.
-    Positions that others imply may be missing; otherwise their number would be quadratic.
-
-    Args:
-        db: the analysis of the graph.
-        nodes: nodes of one block, in order.
-    """
-    waits: list[set[int]] = [set() for _ in nodes]
-    if not db.any_writes():
-        return waits
-    written = [db.write_set(node) for node in nodes]
-    if all(places is EMPTY for places in written):
-        return waits
-    touched = [*map(db.read_set, nodes)], written
-    are_large = any(isinstance(places, BigSet) for sets in touched for places in sets)
-    changed = reduce(db.union, dict.fromkeys(written), EMPTY) if are_large else EMPTY
-    writer: dict[int, int] = {}
-    readers: dict[int, list[int]] = {}
-    barrier: int | None = None
-    for position, (node, *sets) in enumerate(zip(nodes, *touched, strict=True)):
-        before = waits[position]
-        read, places = (_looked_at(each, changed) for each in sets)
-        if db.has_side_effects(node) or read is None or places is None:
-            before.update(range(barrier or 0, position))
-            barrier = position
-            writer.clear()
-            readers.clear()
-            continue
-        if barrier is not None:
-            before.add(barrier)
-        before.update(writer[x] for x in (*read, *places) if x in writer)
-        for x in read:
-            readers.setdefault(x, []).append(position)
-        for x in places:
-            before.update(readers.pop(x, ()))
-            writer[x] = position
-        before.discard(position)
-    return waits
-
-
-def _looked_at(places: LocationSet, changed: LocationSet) -> Collection[int] | None:
-    """The locations in ``places``, of a large set those in ``changed``; None if they are very many."""
-    if not isinstance(places, BigSet):
-        return [*members(places)]
-    found = list(islice(common(places, changed), _MOST + 1))
-    return found if len(found) <= _MOST else None
-
-
-# Which nodes of a block must keep their order.
-
-
-class Dependencies:
-    """The order that a block's nodes must keep: uses after definitions, conflicting accesses in order.
-
-    The size is linear in what the nodes use and touch. Nodes are numbers: positions in ``nodes``.
-
-    Args:
-        nodes: the nodes of a block, in order.
-        used: what each of them uses.
-        db: the alias analysis of their graph.
-
-    Attributes:
-        after: for each node, those that must come after it; some may be named twice.
-    """
-
-    def __init__(self, nodes: Sequence[Node], used: Sequence[Iterable[Value]], db: AliasDb) -> None:
-        self.after: list[list[int]] = [[] for _ in nodes]
-        self._waits = [0] * len(nodes)
-        maker = {value: i for i, node in enumerate(nodes) for value in node.outputs}
-        for i, values in zip(range(len(nodes)), used):
-            for value in values:
-                if value in maker:
-                    self._add(maker[value], i)
-        for i, firsts in enumerate(memory_order(db, nodes)):
-            for first in sorted(firsts):
-                self._add(first, i)
-
-    def _add(self, first: int, then: int) -> None:
-        self.after[first].append(then)
-        self._waits[then] += 1
-
-    def leads_to(self, start: int, goals: Iterable[int], effort: int) -> bool:
-        """Whether one of ``goals`` must come after ``start``; True, too, if ``effort`` steps do not settle it."""
-        wanted = set(goals)
-        end = max(wanted)
-        seen = {start}
-        pending = [start]
-        while pending:
-            for i in self.after[pending.pop()]:
-                effort -= 1
-                if i in wanted or effort < 0:
-                    return True
-                if i < end and i not in seen:
-                    seen.add(i)
-                    pending.append(i)
-        return False
-
-    def order(self, wishes: Mapping[int, Iterable[int]]) -> list[int]:
-        """The nodes in order, except where wishes ask otherwise.
-
-        Next is always the first node for which all nodes are done that it must, or wishes to, come after; if wishes
-        leave none, the first node that can run at all.
-
-        Args:
-            wishes: node -> others that it would rather come after.
-        """
-        must = list(self._waits)
-        held: dict[int, list[int]] = {}
-        rather: dict[int, int] = {}
-        for node, firsts in wishes.items():
-            for first in firsts:
-                held.setdefault(first, []).append(node)
-                rather[node] = rather.get(node, 0) + 1
-        ready = [i for i, n in enumerate(must) if not n and not rather.get(i)]
-        waiting = [i for i, n in enumerate(must) if not n and rather.get(i)]
-        done = [False] * len(must)
-        found: list[int] = []
-        while ready or waiting:
-            node = heappop(ready or waiting)
-            if done[node]:
-                continue
-            done[node] = True
-            found.append(node)
-            for then in self.after[node]:
-                must[then] -= 1
-                if not must[then]:
-                    heappush(waiting if rather.get(then) else ready, then)
-            for then in held.get(node, ()):
-                rather[then] -= 1
-                if not rather[then] and not must[then]:
-                    heappush(ready, then)
-        return found
-
 
 # How much memory the values of one block take, and how long: an estimate to compare orders of its nodes by.
 
@@ -309,8 +160,8 @@ def _mean(sizes: Sequence[int]) -> int:
 # -- reorder -------------------------------------------------------------------
 
 
-_EFFORT = 256
-"""Steps to find out whether a reader depends on an operator. What is farther apart stays as it is."""
+_FARTHEST = 256
+"""Operators and their operands' last readers that are farther apart stay as they are."""
 
 
 @register
@@ -318,14 +169,10 @@ _EFFORT = 256
 class Reorder:
     """Let operators that can write over an operand run after the other readers of that operand.
 
-    For each memory that is still read after the last operator that could overwrite
-    it, one such operator is chosen that no later reader depends on; it is to
-    run after all of them. (rten's planner postpones every such operator
-    as long as anything else can run.) Next is then always the first node that
-    waits for nothing. Moves are kept, stretch by stretch, if they let
-    more operators run in place and do not increase the most bytes alive in the block,
-    as far as types tell. Nested blocks are ordered each by itself, inner
-    ones first.
+    For each memory that is still read after the last operator that could overwrite it, that operator moves behind its
+    last reader, and what depends on it with it (rten's planner postpones every such operator as long as anything else
+    can run). Moves are kept, stretch by stretch, if they let more operators run in place and do not increase the most
+    bytes alive in the block, as far as types tell. Nested blocks are ordered each by itself, inner ones first.
     """
 
     name: ClassVar[str] = "reorder"
@@ -377,7 +224,7 @@ class _Sorter:
     """
 
     def __init__(self, block: Block, known: _Known) -> None:
-        self._db = known.db
+        self._db, self._block = known.db, block
         self._nodes = [*block.unchanging_nodes(), block.return_node]
         self._used = [list(dict.fromkeys((*node.inputs, *node.captures()))) for node in self._nodes]
         self._memory = BlockMemory(block, self._nodes, self._used, known)
@@ -388,30 +235,47 @@ class _Sorter:
 
     def run(self, ctx: PassContext) -> bool:
         """Change the order where that is better; returns whether it changed."""
-        nodes = self._nodes[:-1]  # the return node stays where it is
-        dependencies = cache(lambda: Dependencies(nodes, self._used, self._db))
-        wishes = self._wishes(dependencies)
-        if not wishes:
+        if not self._postpone():
             return False
-        order = [*dependencies().order(wishes), len(nodes)]
+        numbers = {node: i for i, node in enumerate(self._nodes)}
+        order = [numbers[node] for node in (*self._block.nodes, self._block.return_node)]
         moments = self._memory.moments(order, self._takes, self._inside)
         changed = False
         for start, end in _stretches(order):
             new, old = moments[start:end], self._plain[start:end]
             own = sum(m.takes for m in new) - sum(m.takes for m in old)
             inputs = sum(m.takes_input for m in new) - sum(m.takes_input for m in old)
-            first = self._nodes[order[start]]
-            if own + inputs <= 0:
-                continue
-            if not _peak(new).within(self.peak):
-                ctx.note(first, "to run it earlier would let others run in place, but take more memory")
-            elif ctx.allow(first):
-                for i in order[start:end]:
-                    self._nodes[i].move_before(self._nodes[end])
+            first, fits = self._nodes[order[start]], _peak(new).within(self.peak)
+            if own + inputs > 0 and fits and ctx.allow(first):
                 ctx.count("in_place", own)
                 ctx.count("in_place_if_donated", inputs)
                 changed = True
+                continue
+            if own + inputs > 0 and not fits:
+                ctx.note(first, "to run it earlier would let others run in place, but take more memory")
+            for node in self._nodes[start:end]:
+                node.move_before(self._nodes[order[end]])
         return changed
+
+    def _postpone(self) -> bool:
+        """Move operators behind the last readers of memory that they can take; returns whether any moved."""
+        memory, nodes, takes = self._memory, self._nodes, self._takes
+        served = {
+            (users[-1], storage in memory.inputs)
+            for storage, users in memory.users.items()
+            if storage in takes[users[-1]]
+        }
+        moved = False
+        for storage, users in memory.users.items():
+            is_input = storage in memory.inputs
+            *earlier, last = sorted(users, key=lambda i: nodes[i].order)
+            able = [i for i in earlier if storage in takes[i] and (i, is_input) not in served]
+            if storage in takes[last] or not able or nodes[last].is_return or last - able[-1] > _FARTHEST:
+                continue
+            if self._db.move_after(nodes[able[-1]], nodes[last]):
+                served.add((able[-1], is_input))
+                moved = True
+        return moved
 
     def _takeable(self, node: Node) -> list[int]:
         """The storages over which ``node`` can write its result as soon as nothing else uses them."""
@@ -424,29 +288,6 @@ class _Sorter:
             if once and storage != ESCAPED and _can_take(node, value):
                 found.append(storage)
         return found
-
-    def _wishes(self, needed: Callable[[], Dependencies]) -> dict[int, list[int]]:
-        """For each operator that is to take memory, its other readers; empty if no operator is new."""
-        memory, takes, end = self._memory, self._takes, len(self._nodes) - 1
-        wishes: dict[int, list[int]] = {}
-        served: set[tuple[int, bool]] = set()  # those that take own memory, or an input
-        late: list[int] = []
-        for storage, users in memory.users.items():
-            if storage in takes[users[-1]]:  # it does already, and is to go on
-                wishes.setdefault(users[-1], []).extend(users[:-1])
-                served.add((users[-1], storage in memory.inputs))
-            elif users[-1] != end:
-                late.append(storage)
-        found = False
-        for storage in late:
-            users, is_input = memory.users[storage], storage in memory.inputs
-            able = (at for at, i in enumerate(users) if storage in takes[i] and (i, is_input) not in served)
-            at = max(able, default=None)
-            if at is not None and not needed().leads_to(users[at], users[at + 1 :], _EFFORT):
-                wishes.setdefault(users[at], []).extend(users[:at] + users[at + 1 :])
-                served.add((users[at], is_input))
-                found = True
-        return wishes if found else {}
 
 
 def _can_take(node: Node, value: Value) -> bool:

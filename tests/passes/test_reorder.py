@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from hypothesis import given, note
@@ -11,11 +9,9 @@ from hypothesis import strategies as st
 
 import irc
 from irc.alias import AliasDb, analyze
-from irc.alias.location_sets import BigSet
 from irc.ir import Builder, DType, Graph, Node, Tensor, Value, parse_graph, types
 from irc.passes import PassManager
 from irc.passes.instruments import OptimisationLimit
-from irc.passes.reorder import Dependencies, memory_order
 from irc.runtime.profile import Profile
 from irc.runtime.report import peak_bytes
 from tests.effort import Spy, examples
@@ -402,51 +398,6 @@ def check_order(plain: Graph, better: Graph) -> bool:
 
 def name(node: Node) -> tuple[str, ...]:
     return (node.kind, *(v.name for v in node.outputs))
-
-
-@examples(100)
-@given(programs())
-def test_dependencies_are_those_that_motion_respects(program: Program) -> None:
-    """Two neighbours may change places if and only if nothing says that one must come after the other.
-
-    All others wait for a node that may touch very many locations, which are not looked at one by one. Motion alone
-    tells parts of one tensor apart.
-    """
-    graph = program.graph.copy()
-    db = analyze(graph, program.module)
-    for block in graph.blocks():
-        nodes = list(block.nodes)
-        after = Dependencies(nodes, [dict.fromkeys((*n.inputs, *n.captures())) for n in nodes], db).after
-        for i, (node, following) in enumerate(pairwise(nodes)):
-            free = i + 1 not in after[i]
-            touched = [find(each) for each in (node, following) for find in (db.read_set, db.write_set)]
-            if free or not any(isinstance(places, BigSet) for places in touched):
-                may_move = db.can_move_before(following, node)
-                is_apart = not free and may_move and not db.conflict(node, following)
-                assert may_move is free or is_apart, f"{node}\n{following}"
-
-
-def test_what_touches_many_locations_is_no_barrier() -> None:
-    """A loop reads 21 tensors, of which one is written later on: the other operators need not wait for it."""
-    names = [f"%t{i}" for i in range(21)]
-    made = "\n".join(f"      {name} : Float(3) = aten::neg(%x)" for name in (*names, "%y"))
-    reads = "\n".join(f"          %r{i} : Float(3) = aten::relu({name})" for i, name in enumerate(names))
-    graph = parse_graph(f"""
-    graph(%x : Float(3)):
-      %trips : int = prim::Constant[value=2]()
-      %yes : bool = prim::Constant[value=True]()
-{made}
-      prim::Loop(%trips, %yes)
-        block0(%i : int):
-{reads}
-          -> (%yes)
-      %a : Float(3) = aten::sigmoid(%t3)
-      %b : Float(3) = aten::relu_(%t4)
-      %c : Float(3) = aten::relu_(%y)
-      return (%a)
-    """)
-    nodes = [node for node in graph.nodes if node.kind not in ("prim::Constant", "aten::neg")]
-    assert memory_order(analyze(graph), nodes) == [set(), set(), {0}, set()]
 
 
 # -- cost ----------------------------------------------------------------------
