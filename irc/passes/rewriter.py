@@ -5,7 +5,7 @@ It keeps the alias analysis and the names of outputs right, and records which of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -152,31 +152,31 @@ class Rewriter:
     def replace_values(self, pairs: Iterable[tuple[Value, Value]], *, keep_names: bool = False) -> int:
         """As `replace` for each; returns how many changed. No value may both be replaced and replace another.
 
-        Very many, which one node may use, cost no more than one: the alias analysis and the end of the graph learn
-        of all at once, and other nodes put their inputs together when they are next asked for.
+        Very many, which one node may use, cost no more than one: the alias analysis learns of all at once, and nodes
+        put their inputs together when they are next asked for.
         """
-        batch = _Batch(self.graph.block.return_node, self._tell_replaced)
-        changed = sum([self._replace(old, new, keep_names, batch) for old, new in pairs])
-        batch.finish()
+        untold: list[tuple[Value, Value]] = []
+        changed = sum([self._replace(old, new, keep_names, untold) for old, new in pairs])
+        self._tell_replaced(untold)
         return changed
 
-    def _replace(self, old: Value, new: Value, keep_name: bool, batch: _Batch) -> bool:
-        """As `replace`, but graph outputs and the alias analysis are updated only when ``batch`` ends."""
+    def _replace(self, old: Value, new: Value, keep_name: bool, untold: list[tuple[Value, Value]]) -> bool:
+        """As `replace`, but the alias analysis is still to be told of ``untold``, to which the pair is added."""
         if old is new:
             return False
         if new.node is not None and new.block is old.block:
             new.type = refined(new.type, old.type)
-        batch.add(old, new)
+        untold.append((old, new))
         self._trace_new(old, new, keep_name)
         if not old.has_uses:  # the caller may have let all use ``new`` already, as `Merges` does
             return False
-        is_output = not self._is_function and batch.returns(old)
-        if is_output and (new.node is None or new.block is not self.graph.block or batch.returns(new)):
-            return self._replace_behind_identity(old, new, batch)
-        may_rename = new.node is not None and not (not self._is_function and batch.returns(new))
-        batch.redirect(old, new, old.users)
+        end = self.graph.block.return_node
+        is_output, is_other = (not self._is_function and value.uses_by(end) > 0 for value in (old, new))
+        if is_output and (new.node is None or new.block is not self.graph.block or is_other):
+            return self._replace_behind_identity(old, new, untold)
+        old.replace_all_uses_with(new)
         self._trace_merged([(old, new)])
-        if is_output or (keep_name and may_rename):
+        if is_output or (keep_name and new.node is not None and not is_other):
             new.succeed(old)
         return True
 
@@ -218,14 +218,14 @@ class Rewriter:
     def replace_nodes(self, nodes: Sequence[tuple[Node, Sequence[Value]]], *, keep_names: bool = False) -> int:
         """As `replace_node` for each; return how many changed. No value may be both old and new.
 
-        A graph may return very many of their results: its end, and the alias analysis, are updated once.
+        There may be very many: the alias analysis is told of all at once.
         """
-        batch = _Batch(self.graph.block.return_node, self._tell_replaced)
+        untold: list[tuple[Value, Value]] = []
         changed: list[bool] = []
         for node, values in nodes:
             pairs = zip(node.outputs, values, strict=True)
-            changed.append(sum([self._replace(old, new, keep_names, batch) for old, new in pairs]) > 0)
-        batch.finish()
+            changed.append(sum([self._replace(old, new, keep_names, untold) for old, new in pairs]) > 0)
+        self._tell_replaced(untold)
         gone: list[tuple[Value, Value]] = []
         for i, (node, values) in enumerate(nodes):
             if not any(v.has_uses for v in node.outputs):
@@ -235,25 +235,29 @@ class Rewriter:
         self._trace_merged(gone)
         return sum(changed)
 
-    def _replace_behind_identity(self, old: Value, new: Value, batch: _Batch) -> bool:
-        others = [user for user in old.users if user is not batch.end]
-        batch.redirect(old, new, others)
-        batch.tell()  # before the Identity is: those that use it now stay with ``new``
-        if others or not old.made_by(IDENTITY):
+    def _replace_behind_identity(self, old: Value, new: Value, untold: list[tuple[Value, Value]]) -> bool:
+        end, identity = self.graph.block.return_node, old.made_by(IDENTITY)
+        others = [user for user in old.users if user is not end]
+        for user in others:
+            user.replace_uses(old, new)
+        self._tell_replaced(untold)  # before the Identity is: those that use it now stay with ``new``
+        if others or identity is None:
             self._trace_merged([(old, new)])
-        if old.made_by(IDENTITY):
+        if identity is not None:
             return bool(others)  # it is the Identity that is needed: only its other users go past it
-        copy = self.op(IDENTITY, new, before=batch.end, type=old.type)
+        copy = self.op(IDENTITY, new, before=end, type=old.type)
         if copy.node is not None and old.node is not None:
             copy.node.metadata = provenance([old.node])
-        batch.redirect(old, copy, [batch.end])
+        end.replace_uses(old, copy)
         copy.succeed(old)
         return True
 
-    def _tell_replaced(self, pairs: Iterable[tuple[Value, Value]]) -> None:
+    def _tell_replaced(self, untold: list[tuple[Value, Value]]) -> None:
+        """Update the alias analysis with the replacements since the last call."""
         db = self.ctx.built_alias_db(self.graph)
         if db is not None:
-            db.replace_values(pairs)
+            db.replace_values(untold)
+        untold.clear()
 
     # -- removing and moving ---------------------------------------------
 
@@ -334,51 +338,3 @@ def _is_same(node: Node, made: Node) -> bool:
 
 def _functional(kind: str) -> str:
     return CONCAT if kind == APPEND else kind.removesuffix("_")
-
-
-class _Batch:
-    """Replacements for which the end of the graph and the alias analysis are updated once.
-
-    A graph may return thousands of values, and very much may have to be analysed again.
-
-    Args:
-        end: the graph's ``return_node``.
-        tell: updates the alias analysis with pairs of old and new values.
-    """
-
-    def __init__(self, end: Node, tell: Callable[[Iterable[tuple[Value, Value]]], None]) -> None:
-        self.end = end
-        self._tell = tell
-        self._untold: list[tuple[Value, Value]] = []
-        self._instead: dict[Value, Value] = {}
-        self._new: set[Value] = set()
-
-    def add(self, old: Value, new: Value) -> None:
-        """``old`` is being replaced by ``new``."""
-        self._untold.append((old, new))
-
-    def returns(self, value: Value) -> bool:
-        """Whether the graph returns ``value``, or will."""
-        return value in self._new or (value not in self._instead and value.uses_by(self.end) > 0)
-
-    def redirect(self, old: Value, new: Value, users: Iterable[Node]) -> None:
-        """Let ``users`` use ``new`` instead of ``old``; graph outputs only when the batch ends."""
-        for user in users:
-            if user is self.end:
-                self._instead[old] = new
-                self._new.add(new)
-            else:
-                user.replace_uses(old, new)
-
-    def tell(self) -> None:
-        """Update the alias analysis with the replacements since the last call."""
-        self._tell(self._untold)
-        self._untold.clear()
-
-    def finish(self) -> None:
-        """Update the alias analysis, and let the graph return the new values."""
-        self.tell()
-        if len(self._instead) == 1:
-            self.end.replace_uses(*self._instead.popitem())
-        elif self._instead:
-            self.end.set_inputs([self._instead.get(value, value) for value in self.end.inputs])
