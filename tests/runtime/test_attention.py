@@ -132,7 +132,9 @@ def test_queries_alone_are_scaled_where_exporters_scale_both(order):
       %r = onnx::Relu(%x)
       %q = onnx::Mul(%r, %root)
       {scaled}
-      %y = onnx::MatMul(%q, %t)
+      %scores = onnx::MatMul(%q, %t)
+      %w = onnx::Softmax(%scores)
+      %y = onnx::MatMul(%w, %k)
       return (%y, %k)"""
     x = np.random.default_rng(0).standard_normal((2, 2, 1, 64), np.float32)
     made: list[int] = []
@@ -144,4 +146,4 @@ def test_queries_alone_are_scaled_where_exporters_scale_both(order):
             np.testing.assert_allclose(array, expected[name], rtol=1e-5, atol=1e-6)
         operators = compiled.profile(feeds).by_operator()
         made.append(sum(o.bytes for o in operators if o.kind != "irc::append_"))
-    assert made[1] - made[0] == 100 * 4 * x.itemsize  # the scores
+    assert made[1] - made[0] <= 2 * 100 * 4 * x.itemsize  # scores and weights
