@@ -36,48 +36,6 @@ if TYPE_CHECKING:
     from irc.ir import Block, Graph, Node, Tensor, Value
 
 
-# Names of values: the model's own names stay, and new names avoid them.
-
-
-class Namer:
-    """Gives names to the values of one graph, which share one name space, nested ones included.
-
-    Values of the top block keep their names. So does the first of several
-    nested values of one name; the others get ``name.N``.
-    """
-
-    def __init__(self, raw: RawGraph) -> None:
-        self._top = set(raw.names())
-        self._nested: set[str] = set()
-        for node in raw.walk():
-            for graph in node.graphs.values():
-                self._nested.update(graph.names())
-        self._given: set[str] = set()
-        self._numbers: dict[str, int] = {}
-
-    def top(self, name: str) -> str:
-        """The name for a value of the top block called ``name`` ("": a new one)."""
-        return name or self.fresh()
-
-    def nested(self, name: str) -> str:
-        """The name for a nested value called ``name`` ("": a new one)."""
-        if not name or name in self._top or name in self._given:
-            return self.fresh(name)
-        self._given.add(name)
-        return name
-
-    def fresh(self, stem: str = "") -> str:
-        """A name that nothing in the graph has or will have: ``stem.N``, or just a number."""
-        number = self._numbers.get(stem, 0)
-        while True:
-            name = f"{stem}.{number + 1}" if stem else str(number)
-            number += 1
-            if name not in self._top and name not in self._nested and name not in self._given:
-                self._numbers[stem] = number
-                self._given.add(name)
-                return name
-
-
 # Nodes whose operator irc does not know, imported so that they can be written again as they are.
 #
 # What they consist of is described in `irc.ops.opaque`.
@@ -240,7 +198,6 @@ class GraphBuilder:
         self.attribute_depth = 0
         self.opaque_depth = 0
         self._raw = raw
-        self._namer = Namer(raw)
         self._shared: dict[str, Value] = {}
 
     def build(self, input_types: Sequence[Type] | None = None, constants: dict[str, Tensor] | None = None) -> None:
@@ -261,7 +218,7 @@ class GraphBuilder:
                 raise Error("IRC131", "inputs that are sparse tensors are not supported", f"input {name!r}")
             inferred = input_types[number] if input_types else None
             types[name] = settle(inferred, read(declared, f"input {name!r}") if declared is not None else None)
-        inputs = self.graph.block.add_params([*types.values()], [self._namer.top(name) for name in types])
+        inputs = self.graph.block.add_params([*types.values()], list(types))
         scope.values.update(zip(types, inputs, strict=True))
         self.graph.set_outputs(self.fill(self._raw, self.graph.block, scope, constants))
         if self._raw.metadata:
@@ -280,7 +237,7 @@ class GraphBuilder:
             for (name, declared), type in zip(params, types)
         ]
         names = [name for name, _ in params]
-        values = block.add_params(settled, [self._namer.nested(name) for name in names])
+        values = block.add_params(settled, names)
         inner.values.update(zip(names, values, strict=True))
         returns = self.fill(raw, block, inner)
         block.set_returns(returns)
@@ -380,20 +337,20 @@ class GraphBuilder:
         name: str = "",
     ) -> Node:
         """Append a node to ``block``; ``names`` are the model's names of its outputs."""
-        names = self._value_names(block, names, len(types))
-        node = self.graph.create(kind, inputs, types, names=names, attributes=attributes, version=version, name=name)
-        return block.append(node)
+        node = self.graph.create(kind, inputs, (), attributes=attributes, version=version, name=name)
+        block.append(node)
+        self.add_outputs(node, types, names)
+        return node
 
     def add_outputs(self, node: Node, types: Sequence[Type], names: Sequence[str] = ()) -> Sequence[Value]:
-        """Add outputs to ``node``, which is in a block already; missing names are new ones."""
-        assert node.block is not None
-        return node.add_outputs(types, self._value_names(node.block, names, len(types)))
+        """Add outputs to ``node``, which is in a block already; missing names are new ones.
 
-    def _value_names(self, block: Block, names: Sequence[str], count: int) -> list[str]:
-        give = self._namer.top if block is self.graph.block else self._namer.nested
-        found = [give(name) for name in names]
-        found += [self._namer.fresh() for _ in range(count - len(found))]
-        return found
+        Values of the top block keep the model's names, which nested ones may have got before: these get others.
+        """
+        graph = self.graph
+        for name in filter(graph.has_value, names if node.block is graph.block else ()):
+            graph.value(name).name = graph.unique_name(name)
+        return node.add_outputs(types, names)
 
     def constant(self, tensor: Tensor, block: Block, name: str = "", source: str = "") -> Value:
         """Append a constant called ``name``."""
@@ -407,14 +364,10 @@ class GraphBuilder:
         """The value that stands for function ``name`` of the module: one for the whole graph."""
         return self._shared_constant(name, FUNCTION, {"name": name})
 
-    def fresh(self) -> str:
-        """A new name."""
-        return self._namer.fresh()
-
     def _shared_constant(self, key: str, type: Type, attributes: dict[str, Any]) -> Value:
         value = self._shared.get(key)
         if value is None:
-            node = self.graph.create(CONSTANT, (), (type,), names=(self._namer.fresh(),), attributes=attributes)
+            node = self.graph.create(CONSTANT, (), (type,), attributes=attributes)
             self._shared[key] = value = self.graph.block.prepend(node).output
         return value
 

@@ -61,7 +61,7 @@ def _resize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bloc
         return builder.create(block, f"onnx::{op_type}", inputs, (type,), attributes=attributes).output
 
     def constant(numbers: Any, dtype: Any) -> Value:
-        return builder.constant(Tensor.of(np.array(numbers, dtype)), block, builder.fresh())
+        return builder.constant(Tensor.of(np.array(numbers, dtype)), block)
 
     axes, scales = attributes.get("axes"), given[_SCALES]
     known = constant_tensor(scales)

@@ -250,12 +250,6 @@ class RawGraph:
         while self.nodes:
             yield self.nodes.pop()
 
-    def names(self) -> Iterator[str]:
-        """Names defined here (not in nested graphs)."""
-        yield from (*self.inputs, *self.initializers, *self.sparse)
-        for node in self.nodes:
-            yield from filter(None, node.outputs)
-
 
 def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1, usual_name: str = "") -> RawGraph:
     """Read a graph with all that is nested in it. Raises IRC124, IRC125, IRC126, IRC133."""

@@ -138,8 +138,8 @@ def _sequence_map(
     carried = [node.output for node in accumulators]
     node = builder.create(block, loop.kind, [length, always, *carried], (), (), {}, loop.version, raw.name)
     inner = node.add_block()
-    iteration, condition = [inner.add_param(t, builder.fresh()) for t in (_ITERATION, _CONDITION)]
-    sequences = [inner.add_param(v.type, builder.fresh()) for v in carried]
+    iteration, condition = [inner.add_param(t) for t in (_ITERATION, _CONDITION)]
+    sequences = [inner.add_param(v.type) for v in carried]
     bindings = Scope(scope)
     for number, (name, value) in enumerate(zip(body.inputs, inputs)):
         is_sequence = number == 0 or isinstance(value.type, ListType)
@@ -549,7 +549,7 @@ def normalize(builder: GraphBuilder, raw: RawNode, operator: Operator, block: Bl
     wide = [value if value.type.dtype in (DType.FLOAT, None) else in_type(value, DType.FLOAT) for value in inputs]
     name, *others = output_names(raw, operator)
     is_wide = scale is DType.FLOAT
-    names = [name if is_wide else builder.fresh(), *others]
+    names = [name if is_wide else "", *others]
     types = [TensorType(DType.FLOAT)] * len(names)
     attributes = builder.attributes(raw, operator)
     node = builder.create(block, operator.kind, wide, types, names, attributes, operator.version, raw.name)
