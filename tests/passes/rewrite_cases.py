@@ -109,33 +109,33 @@ ATTENTION = KEYS + "%w = onnx::Softmax[axis=-1](%s)\n%y = onnx::MatMul(%w, %p)"
 # (rule, body, what is left of it)
 APPLIES = [
     ("identity", "%y = onnx::Identity(%x)", ""),
-    ("dropout_at_inference", "%y = onnx::Dropout(%x)", ""),
-    ("dropout_at_inference", "%y = onnx::Dropout[is_test=1, since_version=1](%x)", ""),
-    ("shape_and_type_kept", "%y = onnx::Reshape(%x, [2, -1])", ""),
-    ("shape_and_type_kept", "%y = onnx::Reshape(%n, [0, 3])", ""),
-    ("shape_and_type_kept", "%y = onnx::Flatten[axis=1](%n)", ""),
-    ("shape_and_type_kept", "%y = onnx::Expand(%x, [1, 3])", ""),
-    ("shape_and_type_kept", "%y = onnx::Cast[to=1](%n)", ""),
-    ("shape_and_type_kept", "%y = onnx::CastLike(%n, %x)", ""),
-    ("shape_and_type_kept", "%s : Long(2) = prim::Constant[value=splat(1)]()\n%y = onnx::Tile(%x, %s)", ""),
-    ("shape_and_type_kept", "%y = onnx::Squeeze(%x)", ""),
+    ("nothing_to_do", "%y = onnx::Dropout(%x)", ""),
+    ("nothing_to_do", "%y = onnx::Dropout[is_test=1, since_version=1](%x)", ""),
+    ("nothing_to_do", "%y = onnx::Reshape(%x, [2, -1])", ""),
+    ("nothing_to_do", "%y = onnx::Reshape(%n, [0, 3])", ""),
+    ("nothing_to_do", "%y = onnx::Flatten[axis=1](%n)", ""),
+    ("nothing_to_do", "%y = onnx::Expand(%x, [1, 3])", ""),
+    ("nothing_to_do", "%y = onnx::Cast[to=1](%n)", ""),
+    ("nothing_to_do", "%y = onnx::CastLike(%n, %x)", ""),
+    ("nothing_to_do", "%s : Long(2) = prim::Constant[value=splat(1)]()\n%y = onnx::Tile(%x, %s)", ""),
+    ("nothing_to_do", "%y = onnx::Squeeze(%x)", ""),
     ("torch_dropout_at_inference", f"{DROPPED}%y = aten::dropout(%x, %p1, %no)", ""),
     ("torch_dropout_at_inference", f"{DROPPED}%y = aten::feature_alpha_dropout(%x, %p1, %no)", ""),
     ("conjugate", "%y = aten::conj(%x)", "conj_physical"),
     ("conjugate", "%y = aten::_conj(%x)", "conj_physical"),
     ("adjoint", "%y = aten::mH(%x)", "conj_physical mT"),
     ("adjoint", "%y = aten::adjoint(%x)", "conj_physical mT"),
-    ("single_operand", "%y = onnx::Concat[axis=0](%x)", ""),
-    ("single_operand", "%y = onnx::Sum(%n)", ""),
-    ("single_operand", "%y = onnx::Max(%x)", ""),
-    ("single_operand", "%y = onnx::Min(%x)", ""),
-    ("single_operand", "%y = onnx::Mean(%x)", ""),
-    ("transpose_in_order", "%y = onnx::Transpose[perm=[0, 1]](%n)", ""),
-    ("transpose_in_order", "%y : Long(2) = onnx::Transpose(%i)", ""),
-    ("full_slice", "%y = onnx::Slice[starts=[0], ends=[5], axes=[1], since_version=1](%x)", ""),
-    ("no_padding", "%s : Long(4) = prim::Constant[value=splat(0)]()\n%y = onnx::Pad(%n, %s)", ""),
-    ("no_padding", "%y = onnx::Pad[pads=[0, 0, 0, 0], since_version=2](%x)", ""),
-    ("single_part", "%y = onnx::Split[axis=1](%x, [3])", ""),
+    ("nothing_to_do", "%y = onnx::Concat[axis=0](%x)", ""),
+    ("nothing_to_do", "%y = onnx::Sum(%n)", ""),
+    ("nothing_to_do", "%y = onnx::Max(%x)", ""),
+    ("nothing_to_do", "%y = onnx::Min(%x)", ""),
+    ("nothing_to_do", "%y = onnx::Mean(%x)", ""),
+    ("nothing_to_do", "%y = onnx::Transpose[perm=[0, 1]](%n)", ""),
+    ("nothing_to_do", "%y : Long(2) = onnx::Transpose(%i)", ""),
+    ("nothing_to_do", "%y = onnx::Slice[starts=[0], ends=[5], axes=[1], since_version=1](%x)", ""),
+    ("nothing_to_do", "%s : Long(4) = prim::Constant[value=splat(0)]()\n%y = onnx::Pad(%n, %s)", ""),
+    ("nothing_to_do", "%y = onnx::Pad[pads=[0, 0, 0, 0], since_version=2](%x)", ""),
+    ("nothing_to_do", "%y = onnx::Split[axis=1](%x, [3])", ""),
     ("neutral_operand", "%y = onnx::Mul(1., %n)", ""),
     ("neutral_operand", "%k : Float(2, 3) = prim::Constant[value=splat(1.)]()\n%y = onnx::Mul(%x, %k)", ""),
     ("neutral_operand", "%y = onnx::Div(%x, [1.])", ""),
@@ -161,12 +161,12 @@ APPLIES = [
     ("scale_of_attention", HALF + "%s = onnx::Mul(%h, %p)\n%y = irc::attention[scale=0.5](%x, %s, %p)", "attention"),
     *sections(
         f"""
-== dropout_at_inference |
+== nothing_to_do |
 %t : Bool() = prim::Constant[value=tensor([False])]()
 %y, %mask : Bool(2, 3) = onnx::Dropout(%x, 0.5, %t)
-== full_slice |
+== nothing_to_do |
 %y = onnx::Slice(%n, [0], [9223372036854775807])
-== full_slice |
+== nothing_to_do |
 %y = onnx::Slice(%x, [-3], [3], [1], [1])
 == known_contents |
 %s = onnx::Shape(%n)
@@ -290,15 +290,15 @@ REFUSES = [
     ("torch_dropout_at_inference", f"{DROPPED}%y = aten::dropout(%x, %p0, %yes)"),
     ("conjugate", "%w = onnx::Neg_(%x)\n%y = aten::conj(%x)"),
     ("adjoint", "%y = aten::adjoint(%x)\n%w = onnx::Neg_(%y)"),
-    ("dropout_at_inference", "%y = onnx::Dropout[since_version=1, ratio=0.](%x)"),  # which trains by default
-    ("dropout_at_inference", "%d, %m : Bool(2, 3) = onnx::Dropout(%x)\n%y = onnx::Where(%m, %d, %p)"),
-    ("shape_and_type_kept", "%y = onnx::Reshape(%x, [3, 2])"),
-    ("shape_and_type_kept", "%y = onnx::Reshape(%x, %i)"),
-    ("shape_and_type_kept", "%y = onnx::Cast[to=7](%x)"),
-    ("single_operand", "%y = onnx::Concat[axis=0](%x, %x)"),
-    ("transpose_in_order", "%y = onnx::Transpose[perm=[1, 0]](%x)"),
-    ("transpose_in_order", "%y = onnx::Transpose(%x)"),
-    ("no_padding", "%y = onnx::Pad(%x, [0, 0, 1, 0])"),
+    ("nothing_to_do", "%y = onnx::Dropout[since_version=1, ratio=0.](%x)"),  # which trains by default
+    ("nothing_to_do", "%d, %m : Bool(2, 3) = onnx::Dropout(%x)\n%y = onnx::Where(%m, %d, %p)"),
+    ("nothing_to_do", "%y = onnx::Reshape(%x, [3, 2])"),
+    ("nothing_to_do", "%y = onnx::Reshape(%x, %i)"),
+    ("nothing_to_do", "%y = onnx::Cast[to=7](%x)"),
+    ("nothing_to_do", "%y = onnx::Concat[axis=0](%x, %x)"),
+    ("nothing_to_do", "%y = onnx::Transpose[perm=[1, 0]](%x)"),
+    ("nothing_to_do", "%y = onnx::Transpose(%x)"),
+    ("nothing_to_do", "%y = onnx::Pad(%x, [0, 0, 1, 0])"),
     ("same_contents", "%s = onnx::Add(%i, %i)\n%m = onnx::Mul(%i, %s)\n%y = onnx::Add(%m, %s)"),
     ("normalization", f"{ROOT.format('x')}\n%y = onnx::Div(%p, %r)"),
     ("masked_softmax", f"{MASKED}\n%y = onnx::Where(%t, %s, %k)"),
@@ -309,7 +309,7 @@ REFUSES = [
     ("scale_of_normalization", f"{SCALED}\n%y = onnx::Mul(%g, %c)"),
     ("scale_of_normalization", f"{SCALED}\n%y = onnx::Mul(%g, %k)\n%h = onnx::Abs(%g)"),
     ("bias_of_normalization", f"{SCALED}\n%y = onnx::Add(%g, %k)"),
-    ("no_padding", "%s : Long(4) = onnx::Concat[axis=0](%i, %i)\n%y = onnx::Pad(%x, %s)"),
+    ("nothing_to_do", "%s : Long(4) = onnx::Concat[axis=0](%i, %i)\n%y = onnx::Pad(%x, %s)"),
     ("neutral_operand", "%y = onnx::Add(%x, 0.)"),
     ("neutral_operand", "%y = onnx::Sub(%x, -0.)"),
     ("neutral_operand", "%y = onnx::Sub(0., %x)"),
@@ -359,17 +359,17 @@ REFUSES = [
     ),
     *sections(
         f"""
-== dropout_at_inference  # it trains
+== nothing_to_do  # it trains
 %t : Bool() = prim::Constant[value=tensor([True])]()
 %y = onnx::Dropout(%x, 0., %t)
-== shape_and_type_kept  # of what rank is not known
+== nothing_to_do  # of what rank is not known
 %l : Tensor[] = prim::ListConstruct(%x)
 %k : int = prim::Constant[value=0]()
 %t : Tensor = aten::__getitem__(%l, %k)
 %y = onnx::Flatten[axis=1](%t)
-== full_slice  # backwards
+== nothing_to_do  # backwards
 %y = onnx::Slice(%x, [-1], [-9], [0], [-1])
-== full_slice
+== nothing_to_do
 %y = onnx::Slice(%x, [1], [2])
 == rotated_pairs
 {PAIRS}
@@ -388,7 +388,7 @@ REFUSES = [
 %u = onnx::Unsqueeze(%g, [0])
 %t = onnx::Concat[axis=0](%s, %u)
 %y = onnx::Reshape(%n, %t)
-== single_part
+== nothing_to_do
 %s : Long(2) = prim::Constant[value=splat(1)]()
 %y, %o : Float(1, 3) = onnx::Split[axis=0](%x, %s)
 == settled_choice

@@ -253,7 +253,7 @@ def test_what_a_rewrite_tells_about_later_shapes_is_used_at_once() -> None:
               %e : Float = onnx::Expand(%x, %m)
               %y : Float = onnx::Reshape(%e, %m)"""
     graph, used = canonicalized(body)
-    assert used == {"shape_and_type_kept": 3}
+    assert used == {"nothing_to_do": 3}
     assert kinds(graph) == ["Abs"]
 
 

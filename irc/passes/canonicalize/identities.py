@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from irc.ir import Tensor, Value
@@ -15,21 +17,6 @@ def identity(m: Match) -> Value | None:
     return m.input()
 
 
-@rewrite("Dropout")
-def dropout_at_inference(m: Match) -> Value | None:
-    """Without training, Dropout drops nothing."""
-    if any(mask.has_uses for mask in m.node.outputs[1:]):
-        return None
-    if m.types.version < 7:
-        inference = bool(m.types.attr("is_test", 0))
-    elif m.types.has(2):
-        training = m.constant(2)
-        inference = training is not None and training.numel == 1 and not training.scalar
-    else:
-        inference = True
-    return m.input() if inference and m.can_share(m.input()) else None
-
-
 @rewrite(
     "aten::dropout", "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout", same_tensor=True
 )
@@ -39,10 +26,6 @@ def torch_dropout_at_inference(m: Match) -> Value | None:
     p = constant_value(probability)
     fits = isinstance(p, int | float) and 0 <= p <= 1
     return x if fits and constant_value(train) is False else None
-
-
-_CASTS = ("onnx::Cast", "onnx::CastLike")
-"""They keep the shape, known or not."""
 
 
 @rewrite("aten::conj", "aten::_conj")
@@ -61,57 +44,54 @@ def adjoint(m: Match) -> Value | None:
     return m.new("aten::mT", [m.new("aten::conj_physical", [m.input()], m.output.type)], m.output.type)
 
 
-@rewrite("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Cast", "CastLike", "Tile")
-def shape_and_type_kept(m: Match) -> Value | None:
-    """Operators that do nothing if shape and element type stay as they are."""
-    x = m.input()
-    if m.node.kind == "onnx::Tile" and m.types.version < 6:
-        return None
-    kept = m.same_dtype(x) if m.node.kind in _CASTS else m.same_type(x)
-    return x if kept and m.can_share(x) else None
+def _drops_nothing(m: Match) -> bool:
+    """Without training, Dropout drops nothing."""
+    training = m.constant(2)
+    if m.types.version < 7:
+        inference = bool(m.types.attr("is_test", 0))
+    else:
+        inference = not m.types.has(2) or (training is not None and training.numel == 1 and not training.scalar)
+    return inference and not any(mask.has_uses for mask in m.node.outputs[1:])
 
 
-@rewrite("Concat", "Sum", "Max", "Min", "Mean")
-def single_operand(m: Match) -> Value | None:
-    """The sum, extreme, mean or concatenation of one operand is that operand."""
-    x = m.input()
-    return x if len(m.node.inputs) == 1 and m.can_share(x) else None
-
-
-@rewrite("Transpose")
-def transpose_in_order(m: Match) -> Value | None:
+def _is_in_order(m: Match) -> bool:
     """A transposition that leaves all dimensions in place."""
-    perm, x = m.types.attr("perm"), m.input()
-    rank = m.types.tensor(0).rank
-    in_order = perm == list(range(len(perm))) if perm else rank is not None and rank <= 1
-    return x if in_order and m.can_share(x) else None
+    perm, rank = m.types.attr("perm"), m.types.tensor(0).rank
+    return perm == list(range(len(perm))) if perm else rank is not None and rank <= 1
 
 
-@rewrite("Slice")
-def full_slice(m: Match) -> Value | None:
+def _takes_all(m: Match) -> bool:
     """A slice of everything, in forward order."""
-    x = m.input()
     steps = m.types.slices().steps
-    if steps is None or any(step != 1 for step in steps):
-        return None
-    return x if m.same_type(x) and m.types.shape(0) and m.can_share(x) else None
+    return steps is not None and all(step == 1 for step in steps) and bool(m.types.shape(0)) and m.same_type(m.input())
 
 
-@rewrite("Pad")
-def no_padding(m: Match) -> Value | None:
-    """Padding by nothing."""
-    x, c = m.input(), m.types
-    pads = c.pads()
-    axes_are_known = c.version < 18 or not c.has(3) or c.ints(3) is not None
+def _pads_nothing(m: Match) -> bool:
+    c = m.types
+    pads, axes_are_known = c.pads(), c.version < 18 or not c.has(3) or c.ints(3) is not None
     is_checked = axes_are_known and c.shape(0) is not None  # by the shape rule, which counts the pads
-    return x if is_checked and pads is not None and all(size == 0 for size in pads) and m.can_share(x) else None
+    return is_checked and pads is not None and all(size == 0 for size in pads)
 
 
-@rewrite("Split")
-def single_part(m: Match) -> Value | None:
-    """A split into one part."""
-    x = m.input()
-    return x if len(m.node.outputs) == 1 and m.same_type(x) and m.can_share(x) else None
+_KEEPING: dict[str, Callable[[Match], bool]] = {
+    **dict.fromkeys(("Cast", "CastLike"), lambda m: m.same_dtype(m.input())),  # of a shape known or not
+    **dict.fromkeys(("Concat", "Sum", "Max", "Min", "Mean"), lambda m: len(m.node.inputs) == 1),
+    **dict.fromkeys(("Expand", "Flatten", "Reshape", "Squeeze", "Unsqueeze"), lambda m: m.same_type(m.input())),
+    "Dropout": _drops_nothing,
+    "Pad": _pads_nothing,
+    "Slice": _takes_all,
+    "Split": lambda m: len(m.node.outputs) == 1 and m.same_type(m.input()),
+    "Tile": lambda m: m.types.version >= 6 and m.same_type(m.input()),
+    "Transpose": _is_in_order,
+}
+"""Operators that may do nothing, and when that is so."""
+
+
+@rewrite(*_KEEPING)
+def nothing_to_do(m: Match) -> Value | None:
+    """What an operator is given, if it surely does nothing."""
+    does_nothing = _KEEPING[m.node.kind.removeprefix("onnx::")](m)
+    return m.input() if does_nothing and m.can_share(m.input()) else None
 
 
 _NEUTRAL = {"Mul": (1, True), "Div": (1, False), "Pow": (1, False), "Sub": (0.0, False), "Add": (-0.0, True)}
