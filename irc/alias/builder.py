@@ -17,9 +17,9 @@ from irc.alias.write_index import WriteLog
 from irc.errors import Error
 from irc.ir.graph import Graph, Module, gc_paused
 from irc.ir.kinds import CALL
+from irc.ir.node import Value
 from irc.ir.objects import Object
 from irc.ir.region_flow import with_subgraphs
-from irc.ir.value import Value
 
 
 class AliasDbBuilder(Recorder):

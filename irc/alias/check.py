@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from irc.alias.location_sets import EMPTY, LocationSet, SetTable, contains, members
 from irc.alias.write_index import outermost
 from irc.errors import Error
-from irc.ir.node import Node
-from irc.ir.value import Value
+from irc.ir.node import Node, Value
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb

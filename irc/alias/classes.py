@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable
 from irc.alias.db import AliasDb
 from irc.alias.facts import Kind
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, members
-from irc.ir.value import Value
+from irc.ir.node import Value
 
 ESCAPED = 0
 """The class of all memory that code outside the graph may reach: nothing may be assumed of it."""

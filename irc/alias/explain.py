@@ -12,8 +12,7 @@ from irc.alias.facts import Element, Facts, Kind, Location
 from irc.alias.incremental import holds
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 from irc.alias.regions import apart, part_of
-from irc.ir.node import Node
-from irc.ir.value import Value
+from irc.ir.node import Node, Value
 from irc.ops import resolve
 from irc.support.formatting import printable
 

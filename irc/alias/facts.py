@@ -20,9 +20,9 @@ from typing import NamedTuple, TypeAlias
 
 from irc.ir import types
 from irc.ir.kinds import CONSTANT
+from irc.ir.node import Value
 from irc.ir.objects import Object
 from irc.ir.types import ClassType, TensorType, TupleType, Type
-from irc.ir.value import Value
 
 
 class Kind(Enum):

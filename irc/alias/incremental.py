@@ -17,9 +17,8 @@ from irc.alias.rules import chooses_otherwise, is_functional, is_resettled, leav
 from irc.alias.solver import Solver
 from irc.alias.write_index import outermost
 from irc.ir.kinds import CALL, CONSTANT
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.types import TensorType, Type
-from irc.ir.value import Value
 
 if TYPE_CHECKING:
     from irc.alias.builder import AliasDbBuilder

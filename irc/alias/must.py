@@ -11,13 +11,11 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from irc.alias.memory_types import has_memory
-from irc.ir.block import Block
 from irc.ir.constants import constant_value
 from irc.ir.kinds import IF, PRIM_LOOP
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.region_flow import carried
 from irc.ir.tensor import Tensor
-from irc.ir.value import Value
 from irc.ops import record, resolve, schemas
 
 _SAME = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard", "prim::profile"})

@@ -10,9 +10,7 @@ from irc.alias.location_sets import LocationSet, intersects
 from irc.alias.memory_dag import MemoryDAG
 from irc.alias.regions import Part, is_read_as_part, part_of, reads_elements
 from irc.alias.write_index import SomeWriters, WriteIndex, writes_between
-from irc.ir.block import Block
-from irc.ir.node import Node
-from irc.ir.value import Value
+from irc.ir.node import Block, Node, Value
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb

@@ -20,14 +20,12 @@ from irc.alias.unknown_memory import UnknownMemory
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.block import Block
 from irc.ir.builder import type_of_constant
 from irc.ir.kinds import CONSTANT
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.objects import Object, Strided, storage_of, tensors_in
 from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType, DictType, ListType, TupleType, Type, UnionType
-from irc.ir.value import Value
 from irc.ops.record import Change
 from irc.ops.registry import record
 

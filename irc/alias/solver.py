@@ -22,7 +22,7 @@ from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.value import Value
+from irc.ir.node import Value
 
 MOST_WAYS = 16
 """Of elements that point to more, it is not asked whether they lead to another."""

@@ -24,10 +24,9 @@ from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder
 from irc.alias.write_index import WriteLog
 from irc.ir.graph import Graph, Module
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.region_flow import callee, with_subgraphs
 from irc.ir.types import TensorType
-from irc.ir.value import Value
 from irc.ops.record import Change
 
 _LARGEST = 2000

@@ -1,17 +1,15 @@
 """The IR: types, values, nodes, blocks, graphs, modules; schemas; text; verifier."""
 
-from irc.ir.block import Block
 from irc.ir.builder import Builder
 from irc.ir.equal import structurally_equal
 from irc.ir.graph import Graph, Module
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Use, Value
 from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.text.parser import parse_graph, parse_module
 from irc.ir.text.printer import Opaque
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DType, TensorType, Type
-from irc.ir.value import Use, Value
 
 __all__ = [
     "Block",

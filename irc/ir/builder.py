@@ -14,14 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.ir import types
-from irc.ir.block import Block
 from irc.ir.graph import Graph
 from irc.ir.kinds import CONSTANT
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor
 from irc.ir.types import Type
-from irc.ir.value import Value
 
 
 class Builder:

@@ -10,15 +10,13 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from irc.ir.block import Block
 from irc.ir.declarations import FIXED_SIZES_KEYS, OUTPUT_TYPE
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import GROUP
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.objects import map_tensors
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.types import Type
-from irc.ir.value import Value
 
 ValueMap = dict[Value, Value]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from irc.ir.kinds import CONSTANT
+from irc.ir.node import Value
 from irc.ir.tensor import Tensor
 from irc.ir.text.printer import Opaque
 from irc.ir.types import NONE
-from irc.ir.value import Value
 
 
 def is_constant(value: Value) -> bool:

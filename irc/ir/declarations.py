@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from irc.ir.graph import Graph, Module
 from irc.ir.limits import MAX_SIZE
 from irc.ir.metadata import DECLARED_TYPE
+from irc.ir.node import Value
 from irc.ir.text.lexer import STRING_BODY
 from irc.ir.text.names import dim_text, unquote
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import ANY, TensorType, Type, merged
-from irc.ir.value import Value
 
 # What a model declares of its outputs and other values: for users and other tools, but not computed with.
 #

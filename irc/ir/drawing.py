@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from irc.drawing import Arrow, Box, Picture, to_svg
-from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import CALL, CONSTANT, IF
-from irc.ir.node import Node, describe
+from irc.ir.node import Block, Node, Value, describe
 from irc.ir.region_flow import callee, graphs_of
-from irc.ir.value import Value
 from irc.support.formatting import count
 
 NESTED = 8

@@ -8,11 +8,10 @@ from itertools import chain, zip_longest
 from typing import Any, NamedTuple, cast
 
 from irc.ir.graph import Graph, Module
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.region_flow import graphs_of
 from irc.ir.tensor import Tensor
 from irc.ir.text.printer import print_node
-from irc.ir.value import Value
 
 
 def structurally_equal(

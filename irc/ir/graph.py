@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from irc.errors import Error, did_you_mean
-from irc.ir.block import Block, NodeList
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, NodeList, Value
 from irc.ir.objects import Object
 from irc.ir.tensor import WeightTable
 from irc.ir.types import Type
-from irc.ir.value import Value
 from irc.support.formatting import count
 
 # Working on large graphs without the garbage collector in the way.

@@ -12,14 +12,12 @@ from itertools import chain, repeat, zip_longest
 from typing import NamedTuple
 
 from irc.errors import Error
-from irc.ir.block import Block
 from irc.ir.declarations import told_type
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, LOOPS, ONNX_LOOP, SCAN, SUBGRAPHS
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import Dim, TensorType
-from irc.ir.value import Value
 
 # Graphs that nodes run: functions of a module, which constants of type Function name, and subgraphs in attributes.
 

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from irc.ir.constants import constant_value, is_none
 from irc.ir.kinds import CONSTANT
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.types import TensorType
-from irc.ir.value import Value
 from irc.ops.registry import record
 
 

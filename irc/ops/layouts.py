@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from irc.ir.constants import constant_value, is_none
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, DOMAINS
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import TensorType
-from irc.ir.value import Value
 from irc.ops.pointwise import is_elementwise, is_torch_pointwise
 from irc.ops.registry import record
 from irc.ops.signatures import schemas

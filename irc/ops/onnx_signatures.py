@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 from irc.errors import did_you_mean
 from irc.ir import types
 from irc.ir.kinds import DOMAINS, IDENTITY, ONNX_LOOP, SCAN
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.schema import Argument, Schema
 from irc.ir.tensor import Tensor
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type, TypeVar, UnionType
-from irc.ir.value import Value
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
 from irc.ops.registry import functional_by_default

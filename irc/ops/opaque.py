@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from irc.ir.block import Block
 from irc.ir.graph import Graph
-from irc.ir.node import Node
+from irc.ir.node import Block, Node
 from irc.ir.region_flow import with_subgraphs
 
 PREFIX = "opaque."

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from irc.ir.constants import constant_value
 from irc.ir.limits import MAX_SIZE
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.polynomials import Polynomial, Size, UnknownSize, is_size, minus, plus, times, unknown_size
 from irc.ir.tensor import Tensor
 from irc.ir.types import INT, NONE
-from irc.ir.value import Value
 
 _MOST_DIMS = 8
 """Dimensions further from the first, or from the last, are not known."""

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from irc.ir.constants import constant_value, is_constant
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.types import INT, ListType, TensorType
-from irc.ir.value import Value
 
 Emit: TypeAlias = Callable[..., Value]
 """``emit(kind, *inputs, type=TENSOR)`` inserts a node and gives its output; Python values among the inputs become

@@ -16,9 +16,9 @@ from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir import Block, Graph, Node
 from irc.ir.kinds import CALL, IF
+from irc.ir.node import Value
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT
-from irc.ir.value import Value
 from irc.ops import functional_by_default, record, resolve, schemas
 from irc.ops.layouts import contiguous_if, sees_layout
 from irc.ops.opaque import is_opaque

@@ -14,10 +14,10 @@ from irc.alias.location_sets import members
 from irc.ir import Graph, Node
 from irc.ir.kinds import CONSTANT
 from irc.ir.limits import MAX_SIZE
+from irc.ir.node import Value
 from irc.ir.objects import tensors_of
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import PrimType
-from irc.ir.value import Value
 from irc.support.lazy import provided
 from irc.support.remarks import PassRun, Remark
 

@@ -12,10 +12,9 @@ from irc.ir import types
 from irc.ir.constants import constant_value
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.region_flow import callee, carried, inner_graph
 from irc.ir.tensor import Tensor
-from irc.ir.value import Value
 from irc.ops.record import Change
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from irc.ir.block import Block
-from irc.ir.node import Node
+from irc.ir.node import Block, Node
 from irc.ir.types import OptionalType, TensorType, Type, UnionType
 
 if TYPE_CHECKING:

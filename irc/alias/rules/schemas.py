@@ -18,7 +18,7 @@ from irc.alias.memory_types import REMEMBERED, has_memory
 from irc.alias.rules.by_kind import opaque
 from irc.alias.rules.entry import Functional, OfKind, Rule, Steps
 from irc.ir import types
-from irc.ir.node import Node
+from irc.ir.node import Node, Value
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.types import (
     DictType,
@@ -32,7 +32,6 @@ from irc.ir.types import (
     TypeVar,
     UnionType,
 )
-from irc.ir.value import Value
 from irc.ops import record, resolve, schemas
 from irc.ops.record import Change
 

@@ -14,9 +14,9 @@ from irc.ir import Graph, Node
 from irc.ir.builder import Builder
 from irc.ir.kinds import ATTENTION, CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.metadata import provenance
+from irc.ir.node import Value
 from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, Dim, DType, TensorType, Type
-from irc.ir.value import Value
 from irc.ops.onnx_signatures import versions
 
 _SIZE, _SIZES = TensorType(DType.INT64, ()), TensorType(DType.INT64, (None,))

@@ -13,19 +13,17 @@ from typing import Any
 import numpy as np
 
 from irc.ir import types
-from irc.ir.block import Block
 from irc.ir.declarations import take_declared
 from irc.ir.graph import Graph, Module, gc_paused
 from irc.ir.kinds import CONSTANT, RETURN
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.tensor import Array, Tensor, WeightTable
 from irc.ir.text.attribute_parser import AttributeParser, GraphRef
 from irc.ir.text.lexer import BARE_VALUE_NAME, STRING_BODY, VALUE_NAME, WS, Scanner, terminal
 from irc.ir.text.printer import read_metadata, readable
 from irc.ir.text.type_parser import SIMPLE_TYPE, SIMPLE_TYPE_END, TypeParser
 from irc.ir.types import Type
-from irc.ir.value import Value
 
 # One graph from text: parameters, statements, nested blocks, return.
 

@@ -17,18 +17,16 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from irc.ir.block import Block
 from irc.ir.declarations import declared_beyond
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import CONSTANT
 from irc.ir.metadata import DECLARED_TYPE
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.objects import EnumMember
 from irc.ir.tensor import Tensor
 from irc.ir.text.lexer import SCALAR, VALUE_NAME, Scanner
 from irc.ir.text.names import attribute_text, graph_text, integer_text, kind_text, note_text, quote, value_text
 from irc.ir.types import TENSOR, DictType, DType, ListType, OptionalType, TensorType, TupleType, Type, rebuilt
-from irc.ir.value import Value
 
 # Which of irc's types PyTorch's parser of IR text can read.
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from irc.errors import Error
-from irc.ir.block import Block
-from irc.ir.node import Node
+from irc.ir.node import Block, Node
 from irc.ir.text.printer import NodeText, node_text, print_node
 
 _AROUND = 2

@@ -8,14 +8,12 @@ from typing import Any, cast
 
 from irc.errors import Error
 from irc.ir import types
-from irc.ir.block import Block
 from irc.ir.constants import constant_value
 from irc.ir.kinds import CALL, CONSTANT, DIFFERENTIABLE, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, callee, carried, inner_graph
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, TupleType, Type, without_shapes
-from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_constant
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from irc.errors import Error, error_text
-from irc.ir.block import Block
 from irc.ir.graph import Graph, Module
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH
-from irc.ir.node import Node
+from irc.ir.node import Block, Node, Value
 from irc.ir.objects import EnumMember, Object, Strided
 from irc.ir.schema import schema_lookup
 from irc.ir.tensor import Tensor
-from irc.ir.value import Value
 from irc.ir.verify.attribute_rules import check_attributes, content_fault, type_fault
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.operator_rules import check_form
