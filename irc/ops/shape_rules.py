@@ -18,7 +18,7 @@ from irc.ir.limits import MAX_SIZE
 from irc.ir.node import describe
 from irc.ir.polynomials import is_positive, is_size, minus, plus, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type, rebuilt, with_plain_sizes
-from irc.ir.verify.attribute_rules import type_fault
+from irc.ir.verify.operator_rules import type_fault
 from irc.ops.inference import Contents, NodeTypes, elementwise
 from irc.ops.plugins import check_kind, fault_of, is_foreign, name_of
 from irc.ops.record import ContentsRule, Count, Operator, ShapeRule

@@ -13,8 +13,7 @@ from types import FrameType
 from typing import Any
 
 from irc.errors import Error, error_text, last_line, package_of
-from irc.ir import Graph
-from irc.ir.node import Node
+from irc.ir import Graph, Node
 from irc.passes.base import Pass, PassContext, describe
 from irc.passes.registry import print_pass
 

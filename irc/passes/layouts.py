@@ -14,9 +14,8 @@ from typing import Any
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
-from irc.ir import Block, Graph, Node
+from irc.ir import Block, Graph, Node, Value
 from irc.ir.kinds import CALL, IF
-from irc.ir.node import Value
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT
 from irc.ops import functional_by_default, record, resolve, schemas

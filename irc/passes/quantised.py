@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from irc.ir import Graph, Node, Value
+from irc.ir import DType, Graph, Node, Type, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import GROUP
 from irc.ir.metadata import QUANTIZATION_TENSOR
-from irc.ir.types import DType, Type
 from irc.ops import record
 from irc.ops.record import REARRANGING
 

@@ -22,8 +22,8 @@ from irc.alias.rules.schemas import Part, Program, Result, compile_schema
 from irc.errors import Error, did_you_mean
 from irc.frontend.onnx.contrib import ROWS, Row
 from irc.frontend.onnx.special import SPECIAL as IMPORTED
+from irc.frontend.onnx_export.decompositions import schema
 from irc.frontend.onnx_export.model import has_form
-from irc.frontend.onnx_export.operators import schema
 from irc.ir import Graph
 from irc.ir.kinds import CONSTANT, GROUP, NAMES
 from irc.ir.schema import Schema
@@ -36,7 +36,7 @@ from irc.ops.pointwise import inplace_variant, is_torch_pointwise
 from irc.ops.record import facts_of
 from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
-from irc.passes.remove_mutation.views import functional_form
+from irc.passes.remove_mutation.family import functional_form
 from irc.passes.shapes.infer import inferred_by
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import binders, place_of, registered

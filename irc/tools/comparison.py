@@ -26,7 +26,7 @@ import numpy as np
 from onnx.helper import get_attribute_value
 
 from irc.errors import Error
-from irc.frontend.onnx_export.operators import schema
+from irc.frontend.onnx_export.decompositions import schema
 from irc.ir import Graph, Module, Node, Value
 from irc.ir.clone import dissolve_groups
 from irc.ir.declarations import declared_type

@@ -16,7 +16,7 @@ import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx.opsets import LOWEST_OPSET
 from irc.frontend.onnx_export import export_model
-from irc.frontend.onnx_export.operators import FOREVER, last_alike
+from irc.frontend.onnx_export.decompositions import FOREVER, last_alike
 from irc.ir import Module, parse_graph, parse_module, structurally_equal
 from irc.ops.onnx_signatures import newest_opset
 from irc.passes import PassManager

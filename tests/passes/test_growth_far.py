@@ -26,7 +26,7 @@ from irc.ir.types import (
     UnionType,
     rebuilt,
 )
-from irc.ir.verify.attribute_rules import type_fault
+from irc.ir.verify.operator_rules import type_fault
 from irc.passes import PassManager
 from tests.alias.test_scale import lines
 from tests.passes.test_growth import join

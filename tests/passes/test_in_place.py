@@ -14,7 +14,7 @@ from irc.ops import records, schemas
 from irc.ops.pointwise import can_replace_input, inplace_variant_of, result_like
 from irc.passes import InPlace, PassContext, PassManager
 from irc.passes.in_place import LastUses
-from irc.passes.remove_mutation.views import functional_kind
+from irc.passes.remove_mutation.family import functional_kind
 from irc.runtime.plan import without_kernels
 from tests.counting import analyses
 from tests.operators import POINTWISE

@@ -18,7 +18,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Builder, Graph, Tensor, Value, parse_graph, types
 from irc.ir.types import DType
-from irc.ir.verify.attribute_rules import type_fault
+from irc.ir.verify.operator_rules import type_fault
 from irc.ops import Operator, records
 from irc.passes import PassManager
 from tests.operators import records_for_a_while

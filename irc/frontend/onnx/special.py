@@ -25,9 +25,8 @@ from irc.frontend.onnx.opsets import Operator, Output, bind, is_standard, of_sch
 from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, resolve, scan_function
 from irc.frontend.onnx.tensors import renamed, substitute
 from irc.frontend.onnx.types import keep_inputs, keep_rows, to_proto
-from irc.ir import Block, Node, Value
+from irc.ir import Block, Node, Tensor, Value
 from irc.ir.kinds import ATTENTION, DOMAINS
-from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, TENSOR, DType, ListType, TensorType, Type, join, without_shapes
 from irc.ops import record, records, schemas
 from irc.ops.onnx_signatures import find

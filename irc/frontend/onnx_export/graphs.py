@@ -14,10 +14,10 @@ from onnx import FunctionProto, GraphProto, NodeProto, ValueInfoProto
 from irc.errors import Error
 from irc.frontend.onnx.scan import denoted
 from irc.frontend.onnx.types import contradiction, settle, to_proto
-from irc.frontend.onnx_export.operators import identity_since, schema
+from irc.frontend.onnx_export.decompositions import identity_since, schema
 from irc.frontend.onnx_export.tensors import GRAPH, TENSOR, Weights, add_attribute, fill, write_attribute
 from irc.frontend.onnx_export.tensors import GRAPHS as GRAPH_LIST
-from irc.ir import Block, Graph, Module, Node, Tensor, Value
+from irc.ir import Block, Graph, Module, Node, Tensor, Value, parse_type
 from irc.ir.declarations import completed, declared_type
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
 from irc.ir.metadata import (
@@ -30,7 +30,6 @@ from irc.ir.metadata import (
     merged,
 )
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS, carried, declared_types, scanned_rows
-from irc.ir.text.type_parser import parse_type
 from irc.ir.types import (
     FUNCTION,
     NONE,

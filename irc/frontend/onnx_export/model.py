@@ -20,20 +20,22 @@ from onnx import ModelProto, NodeProto
 from onnx.helper import OP_SET_ID_VERSION_MAP
 
 from irc.errors import Error
-from irc.frontend.onnx_export.decompositions import DECOMPOSITIONS, can_be_decomposed, decompose, first_opset
-from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter, settle_declared
-from irc.frontend.onnx_export.operators import (
+from irc.frontend.onnx_export.decompositions import (
+    DECOMPOSITIONS,
     FOREVER,
     axes_became_input,
+    can_be_decomposed,
+    decompose,
     first_alike,
+    first_opset,
     identity_since,
     is_known,
     last_alike,
     opsets_of,
 )
+from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter, settle_declared
 from irc.frontend.onnx_export.tensors import InFile, Weights
-from irc.ir import Graph, Module, Node, Tensor
-from irc.ir.builder import Builder
+from irc.ir import Builder, Graph, Module, Node, Tensor
 from irc.ir.clone import dissolve_groups
 from irc.ir.constants import CONSTANT, constant_tensor
 from irc.ir.kinds import CALL, IF

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from irc.ir import Graph, Node, Value
 from irc.passes.base import PassContext, Worklist
-from irc.passes.canonicalize import attention, composites, identities, scatter, shapes
+from irc.passes.canonicalize import attention, composites, scatter, simplifications
 from irc.passes.canonicalize.match import SAME_TENSOR, Match, rules_of
 from irc.passes.layouts import Layouts
 from irc.passes.registry import check_not_negative, register
@@ -15,7 +15,7 @@ from irc.passes.shapes import Inference
 
 __all__ = ["FAMILIES", "Canonicalize"]
 
-FAMILIES = (attention, composites, identities, scatter, shapes)
+FAMILIES = (attention, composites, simplifications, scatter)
 """Modules whose import has filled the table of rules."""
 
 

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.ir import Node, Value
+from irc.ir import Node, Tensor, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant, one_number
 from irc.ir.kinds import ATTENTION, CONSTANT, MASKED_SOFTMAX, MATMUL, ROTATE_HALF
-from irc.ir.tensor import Tensor
 from irc.ir.types import NONE, Dim, DType, TensorType
 from irc.ops import record
 from irc.ops.inference import NodeTypes

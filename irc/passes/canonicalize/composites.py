@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.ir import Node, Value
+from irc.ir import DType, Node, Tensor, Value
 from irc.ir.constants import constant_tensor, one_number
 from irc.ir.kinds import GELU, LAYER_NORM, RMS_NORM, SWISH
-from irc.ir.tensor import Tensor
-from irc.ir.types import DType
 from irc.passes.canonicalize.match import Match, rewrite
 
 # Activations: ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`` is eight operators, in any of several

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from irc.ir import Graph, Node, Value
+from irc.ir import Graph, Node, Tensor, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT
-from irc.ir.tensor import Tensor
 from irc.ir.types import Dim, Type, with_plain_sizes
 from irc.ops import Operator, record
 from irc.ops.inference import NodeTypes

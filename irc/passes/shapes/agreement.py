@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from irc.errors import Error
-from irc.ir import Graph, Module, Value
-from irc.ir.types import TensorType, Type
+from irc.ir import Graph, Module, TensorType, Type, Value
 from irc.ir.verify.diagnostics import node_error
 from irc.ir.verify.type_relation import accepts
 from irc.passes.base import PassContext
