@@ -220,7 +220,7 @@ class Type:
 
     def of(self, inner: Iterable[Type]) -> Type:
         """The same kind of type with the inner types ``inner``, as many as before (any number for a tuple)."""
-        return self
+        return self.__class__(*inner) if self.inner else self
 
 
 _DTYPES = frozenset((DType, NoneType))
@@ -278,9 +278,6 @@ class _OneInner(Type):
     def inner(self) -> tuple[Type, ...]:
         return (self.elem,)
 
-    def of(self, inner: Iterable[Type]) -> Type:
-        return self.__class__(*inner)
-
 
 class ListType(_OneInner):
     """A list; also ONNX's sequence."""
@@ -301,9 +298,7 @@ class OptionalType(_OneInner):
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class TupleType(Type):
-    """A fixed number of values of their own types."""
-
+class _Several(Type):
     elems: tuple[Type, ...]
 
     def __new__(cls, elems: tuple[Type, ...]) -> Self:
@@ -314,10 +309,30 @@ class TupleType(Type):
         return self.elems
 
     def of(self, inner: Iterable[Type]) -> Type:
-        return TupleType(tuple(inner))
+        return self.__class__(tuple(inner))
+
+
+class TupleType(_Several):
+    """A fixed number of values of their own types."""
 
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.elems))})"
+
+
+class UnionType(_Several):
+    """One of several types."""
+
+    @property
+    def members(self) -> tuple[Type, ...]:
+        """The types of which values are one."""
+        return self.elems
+
+    @property
+    def is_any(self) -> bool:
+        return any(member.is_any for member in self.elems)
+
+    def __str__(self) -> str:
+        return f"Union({', '.join(map(str, self.elems))})"
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -334,35 +349,8 @@ class DictType(Type):
     def inner(self) -> tuple[Type, ...]:
         return self.key, self.value
 
-    def of(self, inner: Iterable[Type]) -> Type:
-        return DictType(*inner)
-
     def __str__(self) -> str:
         return f"Dict({self.key}, {self.value})"
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class UnionType(Type):
-    """One of several types."""
-
-    members: tuple[Type, ...]
-
-    def __new__(cls, members: tuple[Type, ...]) -> Self:
-        return cls._unique(members)
-
-    @property
-    def is_any(self) -> bool:
-        return any(member.is_any for member in self.members)
-
-    @property
-    def inner(self) -> tuple[Type, ...]:
-        return self.members
-
-    def of(self, inner: Iterable[Type]) -> Type:
-        return UnionType(tuple(inner))
-
-    def __str__(self) -> str:
-        return f"Union({', '.join(map(str, self.members))})"
 
 
 class FutureType(_OneInner):
