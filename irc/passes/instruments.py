@@ -55,17 +55,11 @@ class Instrument:
 class PassEnds(Instrument):
     """Base of instruments that look at a module each time that a pass has run on all of its graphs."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        super().__init__(stream)
-        self._module: Module | None = None
-        self._last: tuple[Pass, Graph] | None = None
-        self._runs: Counter[tuple[Pass, Graph]] = Counter()
-
     def start(self, pipeline: Pipeline, graphs: list[Graph], ctx: PassContext) -> None:
         module = ctx.module
-        self._module = module if module is not None and len(graphs) == len(module.graphs) else None
-        self._last = None
-        self._runs.clear()
+        self._module: Module | None = module if module is not None and len(graphs) == len(module.graphs) else None
+        self._last: tuple[Pass, Graph] | None = None
+        self._runs: Counter[tuple[Pass, Graph]] = Counter()
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         if self._last is not None and (p != self._last[0] or graph.is_main):
@@ -143,9 +137,7 @@ def alias_fault(p: Pass, graph: Graph, ctx: PassContext, exact: bool) -> Error |
 class VerifyChanged(Instrument):
     """Checks that passes say truly whether they changed the graph, and that a second run changes nothing."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        super().__init__(stream)
-        self.text = ""
+    text = ""
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         self.text = _text(graph)
@@ -205,9 +197,7 @@ class PrintAfterFailure(Instrument):
 class Diff(Instrument):
     """Prints what each pass changed, as a unified diff of the text."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        super().__init__(stream)
-        self.text = ""
+    text = ""
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         self.text = str(graph)
@@ -238,10 +228,11 @@ class OptimisationLimit(Instrument):
 class CrashReproducer(Instrument):
     """Saves the graph that a failing pass was given, and its pipeline text, to ``path`` for ``irc opt``."""
 
+    text = ""
+
     def __init__(self, path: str | Path, stream: TextIO | None = None) -> None:
         super().__init__(stream)
         self.path = Path(path)
-        self.text = ""
 
     def before(self, p: Pass, graph: Graph, ctx: PassContext) -> None:
         self.text = str(graph)
