@@ -6,6 +6,7 @@ Graphs come scanned and resolved: every name is defined before it is used, and e
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -151,23 +152,8 @@ def _check_data(proto: AttributeProto, raw: RawNode) -> None:
 # -- blocks --------------------------------------------------------------------
 
 
-class Scope:
-    """Values by their names in the model, with the scopes around."""
-
-    __slots__ = ("_outer", "values")
-
-    def __init__(self, outer: Scope | None = None) -> None:
-        self.values: dict[str, Value] = {}
-        self._outer = outer
-
-    def __getitem__(self, name: str) -> Value:
-        scope: Scope | None = self
-        while scope is not None:
-            value = scope.values.get(name)
-            if value is not None:
-                return value
-            scope = scope._outer
-        raise KeyError(name)  # cannot be: scanning found every name defined
+Scope = ChainMap[str, "Value"]
+"""Values by their names in the model, with the scopes around; scanning found every name defined."""
 
 
 class GraphBuilder:
@@ -207,7 +193,7 @@ class GraphBuilder:
             input_types: the types of its inputs, if not the declared ones.
             constants: its initializers that are no inputs.
         """
-        scope = Scope()
+        scope: Scope = ChainMap()
         is_main = self.graph is self.importer.module.main  # what callers pass to it is checked
         read = from_proto if is_main else _element
         types: dict[str, Type] = {}
@@ -219,7 +205,7 @@ class GraphBuilder:
             inferred = input_types[number] if input_types else None
             types[name] = settle(inferred, read(declared, f"input {name!r}") if declared is not None else None)
         inputs = self.graph.block.add_params([*types.values()], list(types))
-        scope.values.update(zip(types, inputs, strict=True))
+        scope.update(zip(types, inputs, strict=True))
         self.graph.set_outputs(self.fill(self._raw, self.graph.block, scope, constants))
         if self._raw.metadata:
             self.graph.metadata = self._raw.metadata
@@ -228,7 +214,7 @@ class GraphBuilder:
 
     def body(self, raw: RawGraph, block: Block, scope: Scope, types: Sequence[Type]) -> list[Value]:
         """Build a nested graph into the empty ``block`` with parameters of ``types``; return its returns."""
-        inner = Scope(scope)
+        inner = scope.new_child()
         params = self.params(raw)
         if len(params) != len(types):
             raise Error("IRC134", f"it must have {len(types)} inputs, but has {len(params)}", raw.where)
@@ -238,7 +224,7 @@ class GraphBuilder:
         ]
         names = [name for name, _ in params]
         values = block.add_params(settled, names)
-        inner.values.update(zip(names, values, strict=True))
+        inner.update(zip(names, values, strict=True))
         returns = self.fill(raw, block, inner)
         block.set_returns(returns)
         if raw.metadata:
@@ -268,8 +254,8 @@ class GraphBuilder:
         if constants is None:
             constants = self.importer.initializers(raw)
         for name, tensor in constants.items():
-            if name not in scope.values:
-                scope.values[name] = self.constant(tensor, block, name)
+            if name not in scope.maps[0]:
+                scope[name] = self.constant(tensor, block, name)
         returned = {name: type for name, type in raw.outputs if type is not None}
         is_built_once = self.environment is None and block is self.graph.block
         for node in raw.drain() if is_built_once else raw.nodes:
@@ -283,8 +269,8 @@ class GraphBuilder:
                     elif name in raw.declared:
                         value.type = self._settled(value, raw.declared[name], f"type of {name!r}")
                         describe_declared(value, from_proto(raw.declared[name], f"type of {name!r}"))
-                    scope.values[name] = value
-        describe_values(scope.values, block, raw.descriptions)
+                    scope[name] = value
+        describe_values(scope.maps[0], block, raw.descriptions)
         self.depth -= 1
         return [scope[name] for name, _ in raw.outputs]
 

@@ -124,7 +124,7 @@ def describe_declared(value: Value, type: Type) -> None:
         value.metadata = {**value.metadata, DECLARED_TYPE: str(type)}
 
 
-def describe_values(values: dict[str, Value], block: Block, said: dict[str, dict[str, str]]) -> None:
+def describe_values(values: Mapping[str, Value], block: Block, said: dict[str, dict[str, str]]) -> None:
     """Give those of ``values`` that are defined in ``block`` the metadata that the model has of them."""
     for name, metadata in said.items():
         value = values.get(name)

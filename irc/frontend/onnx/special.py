@@ -139,11 +139,11 @@ def _sequence_map(
     inner = node.add_block()
     iteration, condition = [inner.add_param(t) for t in (_ITERATION, _CONDITION)]
     sequences = [inner.add_param(v.type) for v in carried]
-    bindings = Scope(scope)
+    bindings = scope.new_child()
     for number, (name, value) in enumerate(zip(body.inputs, inputs)):
         is_sequence = number == 0 or isinstance(value.type, ListType)
         elem = value.type.elem if isinstance(value.type, ListType) else TensorType()
-        bindings.values[name] = (
+        bindings[name] = (
             emit(inner, "SequenceAt", (value, iteration), without_shapes(elem), {}).output if is_sequence else value
         )
     results = builder.fill(body, inner, bindings)
