@@ -13,7 +13,6 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -345,50 +344,29 @@ Environment = dict[str, "AttributeProto"]
 FLOAT, INT, STRING, GRAPH, INTS = 1, 2, 3, 5, 7
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """A type of attributes.
+_CONTENTS = "f i s t g floats ints strings tensors graphs sparse_tensor sparse_tensors tp type_protos".split()
+"""The fields of ``AttributeProto`` with the values of attributes of types 1, 2 and so on."""
 
-    Attributes:
-        name: its name in ``AttributeProto.AttributeType``.
-        field: the field with the value.
-        is_list: whether that is a list; an empty list is written as nothing.
-        is_number: whether a value that is not written is 0 or "", as some writers omit these.
-        convert: (reader, value of the field, name for tensors, place) -> value in the IR.
-    """
+_LISTS = frozenset({6, 7, 8, 9, 10, 12, 14})
+"""Types of attributes that are lists."""
 
-    name: str
-    field: str
-    is_list: bool
-    is_number: bool
-    convert: Callable[[AttributeReader, Any, str, Place], Any]
+_EMPTY = _LISTS | {FLOAT, INT, STRING}
+"""Those that may have no value: empty lists are written as nothing, and some writers omit 0 and ""."""
 
-
-def _unsupported(reader: AttributeReader, value: Any, name: str, where: Place) -> NoReturn:
-    _wrong("lists of graphs, sparse tensors and types are not supported", where)
-
-
-_KINDS: dict[int, _Kind] = {
-    FLOAT: _Kind("FLOAT", "f", False, True, lambda r, value, name, where: value),
-    INT: _Kind("INT", "i", False, True, lambda r, value, name, where: value),
-    STRING: _Kind("STRING", "s", False, True, lambda r, value, name, where: value.decode()),
-    4: _Kind("TENSOR", "t", False, False, lambda r, value, name, where: r.dense(value, name, where)),
-    GRAPH: _Kind("GRAPH", "g", False, False, lambda r, value, name, where: None),  # becomes a block
-    6: _Kind("FLOATS", "floats", True, False, lambda r, value, name, where: list(value)),
-    INTS: _Kind("INTS", "ints", True, False, lambda r, value, name, where: list(value)),
-    8: _Kind("STRINGS", "strings", True, False, lambda r, value, name, where: [s.decode() for s in value]),
-    9: _Kind("TENSORS", "tensors", True, False, lambda r, value, name, where: [r.dense(t, name, where) for t in value]),
-    10: _Kind("GRAPHS", "graphs", True, False, _unsupported),
-    11: _Kind(
-        "SPARSE_TENSOR", "sparse_tensor", False, False, lambda r, value, name, where: r.sparse(value, name, where)
-    ),
-    12: _Kind("SPARSE_TENSORS", "sparse_tensors", True, False, _unsupported),
-    13: _Kind("TYPE_PROTO", "tp", False, False, lambda r, value, name, where: from_proto(value, where)),
-    14: _Kind("TYPE_PROTOS", "type_protos", True, False, _unsupported),
+_CONVERT: dict[int, Callable[[AttributeReader, Any, str, Place], Any]] = {
+    FLOAT: lambda r, value, name, where: value,
+    INT: lambda r, value, name, where: value,
+    STRING: lambda r, value, name, where: value.decode(),
+    4: lambda r, value, name, where: r.dense(value, name, where),
+    GRAPH: lambda r, value, name, where: None,  # becomes a block
+    6: lambda r, value, name, where: list(value),
+    INTS: lambda r, value, name, where: list(value),
+    8: lambda r, value, name, where: [s.decode() for s in value],
+    9: lambda r, value, name, where: [r.dense(t, name, where) for t in value],
+    11: lambda r, value, name, where: r.sparse(value, name, where),
+    13: lambda r, value, name, where: from_proto(value, where),
 }
-"""``AttributeProto.AttributeType`` -> what it is."""
-
-_CONTENTS = frozenset([kind.field for kind in _KINDS.values()])
+"""Type of an attribute -> its value in the IR, from that of the field, a name for tensors, and the place."""
 
 _ELEMENT_TYPES = frozenset(d.onnx for d in DType)
 _AXES = frozenset(range(-MAX_RANK, MAX_RANK))
@@ -460,23 +438,24 @@ class AttributeReader:
 
     def value(self, proto: AttributeProto, type: int, name: str, where: Place) -> Any:
         """The value of one attribute; None for a graph."""
-        kind = _KINDS.get(type)
-        if kind is None:
+        if not 0 < type <= len(_CONTENTS):
             _wrong(f"attribute {proto.name!r} has the unknown type {type}", where)
-        value: Any = getattr(proto, kind.field)
-        if not (value if kind.is_list else proto.HasField(kind.field)):
+        value: Any = getattr(proto, content_field(type))
+        if not (value if type in _LISTS else proto.HasField(content_field(type))):
             others = any(field.name in _CONTENTS for field, _ in proto.ListFields())
-            if others or not (kind.is_list or kind.is_number):
-                _wrong(f"attribute {proto.name!r} is {kind.name}, but has no such value", where)
+            if others or type not in _EMPTY:
+                _wrong(f"attribute {proto.name!r} is {_type_name(type)}, but has no such value", where)
+        if type not in _CONVERT:
+            _wrong("lists of graphs, sparse tensors and types are not supported", where)
         try:
-            return kind.convert(self, value, name, where)
+            return _CONVERT[type](self, value, name, where)
         except UnicodeDecodeError:
             _wrong(f"attribute {proto.name!r} is not UTF-8 text", where)
 
 
 def content_field(type: int) -> str:
     """The field of ``AttributeProto`` that has the value of attributes of ``type``."""
-    return _KINDS[type].field
+    return _CONTENTS[type - 1]
 
 
 def substitute(protos: Iterable[AttributeProto], environment: Environment | None, where: Place) -> list[AttributeProto]:
@@ -528,7 +507,8 @@ def _check_value(operator: str, key: str, type: int, value: Any, where: Place) -
 
 
 def _type_name(type: int) -> str:
-    return _KINDS[type].name if type in _KINDS else f"of the unknown type {type}"
+    known: dict[int, str] = {number: name for name, number in AttributeProto.AttributeType.items()}
+    return known.get(type, f"of the unknown type {type}")
 
 
 def _wrong(message: str, where: Place) -> NoReturn:
