@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from onnx import TypeProto
+from onnx import helper
 
 from irc.errors import Error
 from irc.ir import Graph, Module
@@ -148,33 +148,18 @@ def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
 
 def to_proto(type: Type) -> TypeProto:
     """The ``TypeProto`` of an IR type; TypeError for types that ONNX lacks, Error IRC350 for bad sizes."""
-    proto = TypeProto()
-    _fill(proto, type)
-    return proto
-
-
-def _fill(proto: TypeProto, type: Type) -> None:
     if isinstance(type, TensorType):
-        proto.tensor_type.elem_type = type.dtype.onnx if type.dtype else _UNDEFINED
-        if type.shape is not None:
-            proto.tensor_type.shape.SetInParent()  # a scalar's shape is present and empty
-            for dim in type.shape:
-                added = proto.tensor_type.shape.dim.add()
-                if isinstance(dim, int):
-                    if dim > _LARGEST:
-                        raise Error("IRC350", f"ONNX's sizes are at most {_LARGEST}; here is {type}")
-                    added.dim_value = dim
-                elif isinstance(dim, str):
-                    added.dim_param = dim
-    elif isinstance(type, ListType):
-        _fill(proto.sequence_type.elem_type, type.elem)
-    elif isinstance(type, OptionalType):
-        _fill(proto.optional_type.elem_type, type.elem)
-    elif isinstance(type, DictType):
-        proto.map_type.key_type = DType.STRING.onnx if type.key == STR else DType.INT64.onnx
-        _fill(proto.map_type.value_type, type.value)
-    else:
-        raise TypeError(f"ONNX has no type for {type}")
+        if any(isinstance(size, int) and size > _LARGEST for size in type.shape or ()):
+            raise Error("IRC350", f"ONNX's sizes are at most {_LARGEST}; here is {type}")
+        return helper.make_tensor_type_proto(type.dtype.onnx if type.dtype else _UNDEFINED, type.shape)
+    if isinstance(type, ListType):
+        return helper.make_sequence_type_proto(to_proto(type.elem))
+    if isinstance(type, OptionalType):
+        return helper.make_optional_type_proto(to_proto(type.elem))
+    if isinstance(type, DictType):
+        key = DType.STRING.onnx if type.key == STR else DType.INT64.onnx
+        return helper.make_map_type_proto(key, to_proto(type.value))
+    raise TypeError(f"ONNX has no type for {type}")
 
 
 def from_schema(text: str) -> Type:
