@@ -163,14 +163,17 @@ def tensors_in(value: Any) -> Iterator[Tensor | Strided]:
 
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
     """The attribute's value with ``change`` applied to all tensors, in new lists and dictionaries."""
-    if isinstance(value, Tensor):
-        return change(value)
+    return map_leaves(value, lambda leaf: change(leaf) if isinstance(leaf, Tensor) else leaf)
+
+
+def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
+    """``value`` with ``change`` applied to all in it but lists, tuples, dicts, and numbers and texts in these."""
     if isinstance(value, list | tuple):
-        items = [v if v.__class__ in _PLAIN else map_tensors(v, change) for v in cast("list[Any]", value)]
+        items = [v if v.__class__ in _PLAIN else map_leaves(v, change) for v in cast("list[Any]", value)]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
-        return {key: map_tensors(item, change) for key, item in cast("dict[Any, Any]", value).items()}
-    return value
+        return {key: map_leaves(item, change) for key, item in cast("dict[Any, Any]", value).items()}
+    return change(value)
 
 
 # Which arrays share memory, by their addresses, as named tensors.

@@ -10,7 +10,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir import Module, Node, Value
-from irc.ir.objects import EnumMember, Object, named_tensors, with_members
+from irc.ir.objects import EnumMember, Object, map_leaves, named_tensors, with_members
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
@@ -168,13 +168,3 @@ def _array(value: Any, path: str) -> Array:
         return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:  # torch refuses tensors that need gradients, say
         raise Error("IRC143", f"NumPy cannot read it: {error}", f"attribute {path!r}") from None
-
-
-def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """``value`` with ``change`` applied to everything in it but lists, tuples and dicts."""
-    if isinstance(value, list | tuple):
-        items = [map_leaves(v, change) for v in cast("list[Any]", value)]
-        return items if isinstance(value, list) else tuple(items)
-    if isinstance(value, dict):
-        return {k: map_leaves(v, change) for k, v in cast("dict[Any, Any]", value).items()}
-    return change(value)
