@@ -14,7 +14,7 @@ from typing import Any
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
-from irc.ir import Block, Graph, Node, Value
+from irc.ir import Graph, Node, Value
 from irc.ir.kinds import CALL, IF
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT
@@ -156,20 +156,13 @@ def _laid_out_by(value: Value) -> list[Value]:
 
 def _may_run_after(node: Node, first: Node) -> bool:
     """Whether ``node`` may run after ``first``, in the same iteration of loops around or a later one."""
-    around: dict[Block, Node] = {}
-    at: Node | None = first
-    while at is not None and at.block is not None:
-        around[at.block] = at
-        at = at.block.node
-    at = node
-    while at is not None and at.block is not None and at.block not in around:
-        at = at.block.node
-    if at is None or at.block is None:
-        return True
-    start = around[at.block]
-    if at is start or start.is_before(at):
-        return True
-    return any(block.node is not None and block.node.kind != IF for block in at.block.around())
+    assert node.block is not None
+    for block in node.block.around():
+        start, at = first.ancestor_in(block), node.ancestor_in(block)
+        if start is not None and at is not None:
+            is_repeated = any(each.node is not None and each.node.kind != IF for each in block.around())
+            return at is start or start.is_before(at) or is_repeated
+    return True
 
 
 class Contiguity:
