@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -180,14 +181,16 @@ class _Fold:
         if self.weight is not None and affine.scale is not None:
             self.new_weight = self._scaled(self.weight, np.broadcast_to(affine.scale, (channels,)))
 
+    def _layout(self) -> tuple[int, int]:
+        """Into how many groups weights are divided, and the axis of a group's channels."""
+        if self.linear.kind == "onnx::ConvTranspose":
+            return self.attributes.get("group", 1), 1
+        return 1, int(self.linear.kind == "onnx::Gemm" and not self.attributes.get("transB", 0))
+
     def _channels(self) -> int:
         """How many channels the result has."""
         shape = self.linear.inputs[1].type.shape if self.weight is None else self.weight.shape
-        groups, axis = 1, 0
-        if self.linear.kind == "onnx::ConvTranspose":
-            groups, axis = self.attributes.get("group", 1), 1
-        elif self.linear.kind == "onnx::Gemm" and not self.attributes.get("transB", 0):
-            axis = 1
+        groups, axis = self._layout()
         size = shape[axis] if shape is not None and len(shape) > axis else None
         if not isinstance(size, int):
             raise Refused("the number of channels is not known")
@@ -217,12 +220,8 @@ class _Fold:
         """The weights with output channel ``c`` multiplied by ``s[c]``."""
         old = weight.peek()  # most weights are only needed folded
         # The weights as (groups, rest, channels of a group, rest): s goes along the channels.
-        groups, before, channels = 1, 1, weight.shape[0]
-        if self.linear.kind == "onnx::ConvTranspose":
-            groups = self.attributes.get("group", 1)
-            before, channels = weight.shape[0] // groups, weight.shape[1]
-        elif self.linear.kind == "onnx::Gemm" and not self.attributes.get("transB", 0):
-            before, channels = weight.shape
+        groups, axis = self._layout()
+        before, channels = math.prod(weight.shape[:axis]) // groups, weight.shape[axis]
         if weight.is_splat and (s == s[0]).all():
             return Tensor.splat(weight.dtype, weight.shape, _multiplied(weight.scalar.reshape(1, 1), s[:1, None])[0, 0])
         shape = groups, before, channels, old.size // (groups * before * channels or 1)
