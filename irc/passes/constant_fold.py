@@ -14,27 +14,13 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from irc.errors import Error, comes_from_outside
-from irc.ir import Graph, Node, Tensor, Value
+from irc.ir import DType, Graph, Node, Tensor, TensorType, Type, Value
 from irc.ir.constants import constant_tensor, constant_value, is_constant
 from irc.ir.kinds import CONSTANT, IDENTITY, IF
 from irc.ir.limits import MAX_ELEMENTS
 from irc.ir.node import describe
 from irc.ir.region_flow import graphs_of
-from irc.ir.types import (
-    BOOL,
-    COMPLEX,
-    FLOAT,
-    INT,
-    NONE,
-    SCALAR,
-    DType,
-    ListType,
-    PrimType,
-    TensorType,
-    Type,
-    refined,
-    with_plain_sizes,
-)
+from irc.ir.types import NONE, NUMBERS, ListType, PrimType, refined, with_plain_sizes
 from irc.ops import record
 from irc.ops.inference import Known, NodeTypes, OperandTypes
 from irc.ops.layouts import contiguous_if, sees_layout
@@ -54,7 +40,6 @@ from irc.support.remarks import NOT_FOLDED, Reason, set_option
 
 _UNKNOWN_ITEM = 16  # bytes of the largest element type
 _NODE_BYTES = 512  # what a node takes itself, about: strings and lists that are smaller make no model larger
-_NUMBERS = frozenset({INT, FLOAT, BOOL, COMPLEX, SCALAR, NONE})
 
 
 def output_types(node: Node) -> list[Type]:
@@ -101,9 +86,7 @@ def _takes_strings(kind: str) -> bool:
 
 
 def _object_bytes(type: Type, node: Node) -> int:
-    if type in _NUMBERS:
-        return 0
-    if _takes_strings(node.kind):
+    if type in (*NUMBERS, NONE) or _takes_strings(node.kind):
         return 0
     operands = [constant_value(v) for v in node.inputs]
     made = declared_bytes(node, operands)

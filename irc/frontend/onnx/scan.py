@@ -14,16 +14,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
-from onnx import (
-    AttributeProto,
-    FunctionProto,
-    GraphProto,
-    NodeProto,
-    SparseTensorProto,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-)
+import onnx
 
 from irc.errors import Error
 from irc.frontend.onnx.opsets import Operator, bind, is_standard, opaque, read_imports
@@ -55,7 +46,7 @@ def said_of(proto: Any, where: Place) -> dict[str, str]:
     return found
 
 
-def said_of_graph(proto: GraphProto, where: Place, usual_name: str) -> dict[str, str]:
+def said_of_graph(proto: onnx.GraphProto, where: Place, usual_name: str) -> dict[str, str]:
     """The metadata of a nested graph, with its name unless that is ``usual_name``."""
     found = said_of(proto, where)
     if proto.name and proto.name != usual_name:
@@ -93,7 +84,7 @@ def value_descriptions(proto: Any, where: Place) -> dict[str, dict[str, str]]:
     return found
 
 
-def _names(proto: GraphProto) -> Iterator[str]:
+def _names(proto: onnx.GraphProto) -> Iterator[str]:
     """The names of all values that a graph defines."""
     yield from (value.name for values in (proto.input, proto.initializer) for value in values)
     yield from (name for node in proto.node for name in node.output)
@@ -105,7 +96,7 @@ def _value_infos(proto: Any) -> Iterator[Any]:
         yield from (value for value in values if not isinstance(value, str))  # functions only name theirs
 
 
-def denoted(proto: TypeProto) -> Iterator[tuple[str, Any]]:
+def denoted(proto: onnx.TypeProto) -> Iterator[tuple[str, Any]]:
     """The parts of a type that may have a denotation, each with the key of that as metadata."""
     key = DENOTATION
     while True:
@@ -153,18 +144,18 @@ _Item = TypeVar("_Item")
 MAX_DEPTH = 64
 """How deep graphs and function calls may nest, together."""
 
-_GRAPH, _GRAPHS = 5, 10  # AttributeProto.AttributeType
+_GRAPH, _GRAPHS = 5, 10  # onnx.AttributeProto.AttributeType
 
 
 @dataclass(slots=True, eq=False)
 class RawFunction:
     """A local function: its graph (scanned when it is first called), and what it takes."""
 
-    proto: FunctionProto
+    proto: onnx.FunctionProto
     key: tuple[str, str, str]
     graph: RawGraph
     imports: dict[str, int]
-    attributes: dict[str, AttributeProto | None]  # name -> default
+    attributes: dict[str, onnx.AttributeProto | None]  # name -> default
 
     @property
     def label(self) -> str:
@@ -177,13 +168,13 @@ class RawFunction:
 class RawNode:
     """A node: the parts of its proto that are needed more than once, and what it was resolved to."""
 
-    proto: NodeProto
+    proto: onnx.NodeProto
     name: str
     op_type: str
     domain: str
     inputs: list[str]
     outputs: list[str]
-    attributes: list[AttributeProto]
+    attributes: list[onnx.AttributeProto]
     graphs: dict[str, RawGraph]
     target: Operator | RawFunction | None = None  # set by resolve
 
@@ -222,13 +213,13 @@ class RawGraph:
 
     where: str
     name: str = ""
-    inputs: dict[str, TypeProto | None] = field(default_factory=dict[str, "TypeProto | None"])
-    outputs: list[tuple[str, TypeProto | None]] = field(default_factory=list[tuple[str, "TypeProto | None"]])
-    initializers: dict[str, TensorProto] = field(default_factory=dict[str, "TensorProto"])
+    inputs: dict[str, onnx.TypeProto | None] = field(default_factory=dict[str, "onnx.TypeProto | None"])
+    outputs: list[tuple[str, onnx.TypeProto | None]] = field(default_factory=list[tuple[str, "onnx.TypeProto | None"]])
+    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict[str, "onnx.TensorProto"])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
-    sparse: dict[str, SparseTensorProto] = field(default_factory=dict[str, "SparseTensorProto"])
+    sparse: dict[str, onnx.SparseTensorProto] = field(default_factory=dict[str, "onnx.SparseTensorProto"])
     nodes: list[RawNode] = field(default_factory=list["RawNode"])
-    declared: dict[str, TypeProto] = field(default_factory=dict[str, "TypeProto"])
+    declared: dict[str, onnx.TypeProto] = field(default_factory=dict[str, "onnx.TypeProto"])
     captures: dict[str, str] = field(default_factory=dict[str, str])
     metadata: dict[str, str] = field(default_factory=dict[str, str])
     descriptions: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
@@ -251,7 +242,7 @@ class RawGraph:
             yield self.nodes.pop()
 
 
-def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1, usual_name: str = "") -> RawGraph:
+def scan_graph(proto: onnx.GraphProto, where: str = "the graph", depth: int = 1, usual_name: str = "") -> RawGraph:
     """Read a graph with all that is nested in it. Raises IRC124, IRC125, IRC126, IRC133."""
     if depth > MAX_DEPTH:
         raise Error("IRC133", f"graphs nest deeper than {MAX_DEPTH} levels", where)
@@ -276,7 +267,7 @@ def scan_graph(proto: GraphProto, where: str = "the graph", depth: int = 1, usua
     return graph
 
 
-def scan_function(proto: FunctionProto, graph: RawGraph) -> None:
+def scan_function(proto: onnx.FunctionProto, graph: RawGraph) -> None:
     """Read the body of a function into ``graph``. Raises as ``scan_graph`` does."""
     inputs = texts(proto.input, graph.where)
     _check_names("input", inputs, graph.where)
@@ -295,7 +286,7 @@ def no_captures(graph: RawGraph) -> None:
         raise Error("IRC125", f"{name!r} is used but never defined: no input, initializer or node gives it", user)
 
 
-def _named(infos: Iterable[ValueInfoProto], where: str) -> list[tuple[str, TypeProto | None]]:
+def _named(infos: Iterable[onnx.ValueInfoProto], where: str) -> list[tuple[str, onnx.TypeProto | None]]:
     return [(text(info.name, where), info.type if info.HasField("type") else None) for info in infos]
 
 
@@ -314,7 +305,7 @@ def _initializer_name(graph: RawGraph, name: str) -> str:
     return name
 
 
-def _scan_nodes(graph: RawGraph, protos: Iterable[NodeProto], depth: int) -> None:
+def _scan_nodes(graph: RawGraph, protos: Iterable[onnx.NodeProto], depth: int) -> None:
     graph.nodes = nodes = [_scan_node(proto, depth) for proto in protos]
     owners: dict[str, RawNode | None] = dict.fromkeys((*graph.inputs, *graph.initializers, *graph.sparse))
     replaced: set[RawNode | None] = set()
@@ -364,7 +355,7 @@ def _is_constant(node: RawNode) -> bool:
     return node.op_type == "Constant" and is_standard(node.domain)
 
 
-def _scan_node(proto: NodeProto, depth: int) -> RawNode:
+def _scan_node(proto: onnx.NodeProto, depth: int) -> RawNode:
     attributes = list(proto.attribute)
     op_type, domain, name = texts((proto.op_type, proto.domain, proto.name), "a node")
     inputs, outputs = texts(proto.input, name), texts(proto.output, name)
@@ -428,13 +419,13 @@ Missing = dict[tuple[str, str, int, str], tuple[int, str]]
 """(domain, operator, opset, reason) -> (nodes, the first one)."""
 
 
-def read_functions(protos: Iterable[FunctionProto]) -> Functions:
+def read_functions(protos: Iterable[onnx.FunctionProto]) -> Functions:
     """The local functions of a model, bodies not read yet. Raises IRC122, IRC132."""
     found: Functions = {}
     for proto in protos:
         key = _key(*texts((proto.domain, proto.name, proto.overload), "a local function"))
         where = f"function {'::'.join(filter(None, key))}"
-        attributes: dict[str, AttributeProto | None] = dict.fromkeys(texts(proto.attribute, where))
+        attributes: dict[str, onnx.AttributeProto | None] = dict.fromkeys(texts(proto.attribute, where))
         attributes.update({text(default.name, where): default for default in proto.attribute_proto})
         function = RawFunction(proto, key, RawGraph(""), {}, attributes)
         function.graph.where = f"function {function.label}"

@@ -22,27 +22,12 @@ from typing import TYPE_CHECKING, Any
 from onnx import helper
 
 from irc.errors import Error
-from irc.ir import Graph, Module
+from irc.ir import DType, Graph, Module, TensorType, Type
 from irc.ir.clone import clone_node, clone_nodes
 from irc.ir.declarations import declared_type
 from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
-from irc.ir.types import (
-    ANY,
-    INT,
-    STR,
-    TENSOR,
-    DictType,
-    Dim,
-    DType,
-    ListType,
-    OptionalType,
-    TensorType,
-    Type,
-    merged,
-    without_names,
-    without_shapes,
-)
+from irc.ir.types import ANY, INT, STR, TENSOR, DictType, ListType, OptionalType, merged, without_names, without_shapes
 
 if TYPE_CHECKING:
     from onnx import TensorShapeProto, TypeProto
@@ -133,7 +118,7 @@ def element_type(number: int, where: Place) -> DType | None:
         raise Error("IRC131", f"{number} is not an element type that irc knows", str(where)) from None
 
 
-def _dim(dim: TensorShapeProto.Dimension, where: Place) -> Dim:
+def _dim(dim: TensorShapeProto.Dimension, where: Place) -> int | str | None:
     kind = dim.WhichOneof("value")
     if kind == "dim_value":
         size = dim.dim_value

@@ -17,7 +17,7 @@ from irc.frontend.onnx.types import contradiction, settle, to_proto
 from irc.frontend.onnx_export.decompositions import identity_since, schema
 from irc.frontend.onnx_export.tensors import GRAPH, TENSOR, Weights, add_attribute, fill, write_attribute
 from irc.frontend.onnx_export.tensors import GRAPHS as GRAPH_LIST
-from irc.ir import Block, Graph, Module, Node, Tensor, Value, parse_type
+from irc.ir import Block, DType, Graph, Module, Node, Tensor, TensorType, Type, Value, parse_type
 from irc.ir.declarations import completed, declared_type
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, SCAN
 from irc.ir.metadata import (
@@ -30,19 +30,7 @@ from irc.ir.metadata import (
     merged,
 )
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS, carried, declared_types, scanned_rows
-from irc.ir.types import (
-    FUNCTION,
-    NONE,
-    DictType,
-    DType,
-    ListType,
-    OptionalType,
-    TensorType,
-    Type,
-    join,
-    without_names,
-    without_shapes,
-)
+from irc.ir.types import FUNCTION, NONE, DictType, ListType, OptionalType, join, without_names, without_shapes
 from irc.ops.onnx_signatures import split_kind
 from irc.ops.opaque import GRAPHS, NAMES, OMITTED, PROTOS, TYPES, is_opaque, nested_graphs, opaque_operator
 from irc.passes.shapes import Inference

@@ -12,30 +12,14 @@ from itertools import count
 from typing import Any
 
 from irc.alias import AliasDb, analyze
+from irc.alias.memory_types import has_memory
 from irc.errors import Error
-from irc.ir import Block, Graph, Module, Node, Value
+from irc.ir import Block, DType, Graph, Module, Node, TensorType, Type, Value
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.polynomials import is_positive
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
 from irc.ir.schema import Schema
-from irc.ir.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    NONE,
-    STR,
-    Dim,
-    DType,
-    ListType,
-    TensorType,
-    Type,
-    join,
-    refined,
-    with_plain_sizes,
-    without_facts,
-    without_names,
-    without_shapes,
-)
+from irc.ir.types import Dim, ListType, join, refined, with_plain_sizes, without_facts, without_names, without_shapes
 from irc.ir.verify.type_relation import accepts
 from irc.ops import record, resolve, schemas
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
@@ -461,7 +445,7 @@ def _keeps(node: Node) -> bool:
     if surely is not None:
         return surely
     if not record(node.kind).rows:
-        return not any(_may_hold_tensors(v.type) for v in node.inputs)
+        return not any(has_memory(v.type) for v in node.inputs)
     fitting = resolve(node)
     return not any(map(_writes_lists, schemas(node.kind) if fitting is None else (fitting,)))
 
@@ -482,10 +466,6 @@ def _writes_lists(row: Schema) -> bool:
 
 
 _KEEPING = ("onnx::", "prim::", "irc::")
-
-
-def _may_hold_tensors(type: Type) -> bool:
-    return type not in (BOOL, INT, FLOAT, STR, NONE)
 
 
 def _lists_tensors(type: Type) -> bool:
