@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from irc.errors import Error
 from irc.frontend.onnx.opsets import UNBOUNDED, Operator, as_written
-from irc.frontend.onnx.scan import (
-    MAX_DEPTH,
-    RawFunction,
-    RawGraph,
-    RawNode,
-    describe_declared,
-    describe_nodes,
-    describe_values,
-)
+from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, describe_declared, describe_nodes, describe_values
 from irc.frontend.onnx.tensors import GRAPH, Environment, content_field, substitute
-from irc.frontend.onnx.types import from_proto, output_types, settle, text
+from irc.frontend.onnx.types import MAX_DEPTH, from_proto, output_types, settle, text
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import ANY, FUNCTION, NONE, ListType, TensorType, Type, without_shapes
 from irc.ops import record

@@ -18,7 +18,7 @@ import onnx
 
 from irc.errors import Error
 from irc.frontend.onnx.opsets import Operator, bind, is_standard, opaque, read_imports
-from irc.frontend.onnx.types import Place, text, texts
+from irc.frontend.onnx.types import MAX_DEPTH, Place, text, texts
 from irc.ir import Block, Node, Value
 from irc.ir.metadata import (
     DECLARED_TYPE,
@@ -140,9 +140,6 @@ def describe_nodes(raw: RawNode, nodes: Iterable[Node]) -> None:
 
 
 _Item = TypeVar("_Item")
-
-MAX_DEPTH = 64
-"""How deep graphs and function calls may nest, together."""
 
 _GRAPH, _GRAPHS = 5, 10  # onnx.AttributeProto.AttributeType
 

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 # Shared parts of the importer: places in messages, and texts that may not be UTF-8.
 
 
+MAX_DEPTH = 64
+"""How deep graphs and function calls may nest, together."""
+
 Place = object
 """Where something is wrong: anything whose ``str`` names the place, so that names are made only for messages."""
 

@@ -20,19 +20,7 @@ from onnx import ModelProto, NodeProto
 from onnx.helper import OP_SET_ID_VERSION_MAP
 
 from irc.errors import Error
-from irc.frontend.onnx_export.decompositions import (
-    DECOMPOSITIONS,
-    FOREVER,
-    axes_became_input,
-    can_be_decomposed,
-    decompose,
-    first_alike,
-    first_opset,
-    identity_since,
-    is_known,
-    last_alike,
-    opsets_of,
-)
+from irc.frontend.onnx_export.decompositions import DECOMPOSITIONS, choose, decompose, is_known
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter, settle_declared
 from irc.frontend.onnx_export.tensors import InFile, Weights
 from irc.ir import Builder, Graph, Module, Node, Tensor
@@ -41,8 +29,7 @@ from irc.ir.constants import CONSTANT, constant_tensor
 from irc.ir.kinds import CALL, IF
 from irc.ir.region_flow import callee, graphs_of, with_subgraphs
 from irc.ir.types import FUNCTION, NONE, DType, Type
-from irc.ops.onnx_signatures import newest_opset, split_kind, versions
-from irc.ops.opaque import is_opaque, opaque_operator
+from irc.ops.opaque import is_opaque
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
 from irc.support.files import real_path, replacing, spare_sources
@@ -296,84 +283,6 @@ def _sizes(node: Node) -> list[int] | None:
     else:
         return None
     return [*target[:place], size, *target[place + 1 :]]
-
-
-# The operator sets of a model that is being written: in them, every node means the version it is bound to.
-#
-# Perhaps no operator set has all versions, such as after a function with other imports was inlined. Then a node
-# may be written as a newer version that only accepts more (types, attributes, inputs), or as an older one if the node
-# uses nothing that the newer one added.
-
-
-_IMPORT = "opset_import."
-
-DEFAULT = 17
-"""The opset of graphs that no operator ties to one."""
-
-
-def choose(nodes: Iterable[Node], metadata: Mapping[str, str]) -> dict[str, int]:
-    """Domain -> opset: that of the imported model, or the nearest to it that fits all nodes.
-
-    Args:
-        nodes: all nodes of the module, nested ones too.
-        metadata: the module's; it names the operator sets of the imported model.
-
-    Raises:
-        Error: IRC351 if no version fits all nodes.
-    """
-    wanted: dict[str, int] = {}
-    for key, version in metadata.items():
-        if key.startswith(_IMPORT) and version.isascii() and version.isdecimal():
-            domain = key.removeprefix(_IMPORT)
-            wanted["" if domain == "ai.onnx" else domain] = int(version)
-    bounds: dict[str, list[tuple[int, int, Node]]] = {"": []}
-    for node in nodes:
-        namespace = node.kind.partition("::")[0]
-        if can_be_decomposed(node):
-            bounds[""].append((first_opset(node), FOREVER, node))
-        elif node.kind == "onnx::Identity" and node.version is None:  # passes put it in to keep a name
-            bounds[""].append((identity_since(node.output.type), FOREVER, node))
-        elif is_opaque(node.kind):
-            version = node.version or 1
-            bounds.setdefault(opaque_operator(node.kind)[0], []).append((version, version, node))
-        elif namespace != "prim":
-            first, last = opsets_of(node.kind, node.version)
-            since = axes_became_input(node.kind)
-            if last < since < FOREVER:
-                last = last_alike(node.kind, since)  # decomposed as newer ones are
-            bounds.setdefault(split_kind(node.kind)[0], []).append((first, last, node))
-    for found in bounds.values():
-        if found and max(first for first, _, _ in found) > min(last for _, last, _ in found):
-            found[:] = [_widened(*bound) for bound in found]
-    return {domain: _meet(domain, found, wanted.get(domain)) for domain, found in bounds.items()}
-
-
-def _widened(first: int, last: int, node: Node) -> tuple[int, int, Node]:
-    """Opsets from the first to the last in which ``node`` could be written, perhaps as another version."""
-    if not versions(node.kind):
-        return first, last, node
-    return min(first, first_alike(node)), max(last, last_alike(node.kind, node.version)), node
-
-
-def _meet(domain: str, bounds: list[tuple[int, int, Node]], wanted: int | None) -> int:
-    known = newest_opset(domain, 0)
-    newest = known or FOREVER  # of domains that the onnx package does not know, there may be any
-    first = max(bounds, key=lambda bound: bound[0], default=None)
-    last = min(bounds, key=lambda bound: bound[1], default=None)
-    if first is None or last is None:
-        return min(wanted or DEFAULT, newest)
-    if first[0] > last[1]:
-        old, new = last[2], first[2]
-        before = f"{old.kind} as it was up to version {last[1]} (%{old.outputs[0].name})"
-        after = f"{new.kind} as it is from version {first[0]} on (%{new.outputs[0].name})"
-        raise Error("IRC351", f"no operator set of {domain or 'ai.onnx'} has both {before} and {after}", new.name)
-    if first[0] > newest:
-        unknown = f"the installed onnx knows no operator set of {domain or 'ai.onnx'} after {newest}"
-        message = f"{first[2].kind} is bound to version {first[0]}, but {unknown}"
-        raise Error("IRC351", message, f"%{first[2].outputs[0].name}")
-    if wanted is None:
-        wanted = DEFAULT if domain == "" else known or 1
-    return min(max(wanted, first[0]), last[1], newest)
 
 
 # -- prepare -------------------------------------------------------------------
