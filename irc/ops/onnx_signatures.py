@@ -20,8 +20,7 @@ from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.schema import Argument, Schema
 from irc.ir.tensor import Tensor
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type, TypeVar, UnionType
-from irc.ir.verify.diagnostics import node_error
-from irc.ir.verify.type_relation import accepts
+from irc.ir.verify.operator_rules import node_error
 from irc.ops.registry import functional_by_default
 from irc.ops.signatures import schemas
 
@@ -195,7 +194,7 @@ def check_onnx(node: Node) -> bool:
         _check_attributes(node, signature)
         return True
     _check_form(node, signature)
-    if node.kind == IDENTITY and accepts(node.outputs[0].type, node.inputs[0].type):
+    if node.kind == IDENTITY and types.accepts(node.outputs[0].type, node.inputs[0].type):
         return True
     bound: dict[str, Any] = {}
     _check_types(node, signature.inputs, node.inputs, "input", bound)

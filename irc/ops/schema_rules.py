@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from irc.ir.node import Node
 from irc.ir.schema import Schema
-from irc.ir.verify.diagnostics import node_error
-from irc.ir.verify.type_relation import Bindings, accepts
+from irc.ir.types import Bindings, accepts
+from irc.ir.verify.operator_rules import node_error
 from irc.ops.onnx_signatures import check_onnx
 from irc.ops.registry import record
 from irc.ops.signatures import resolve, schemas

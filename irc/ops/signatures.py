@@ -155,7 +155,7 @@ def _argument_fits(formal: Argument, actual: Type, bound: dict[str, Type]) -> bo
 def matches(formal: Type, actual: Type, bound: dict[str, Type]) -> bool:
     """Whether every value of type ``actual`` may be given for ``formal``; binds type variables.
 
-    (The verifier checks less: that types do not contradict each other, `irc.ir.verify.type_relation.accepts`.)
+    (The verifier checks less: that types do not contradict each other, `irc.ir.types.accepts`.)
     """
     if isinstance(formal, TypeVar):
         have = bound.setdefault(formal.name, actual)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from irc.errors import Error
-from irc.passes.faults import run_pass
+from irc.passes.base import run_pass
 from irc.passes.registry import print_pass, print_pipeline, suggest
 from irc.support.files import replacing
 

@@ -15,13 +15,11 @@ from irc.alias.builder import Analyze
 from irc.errors import Error
 from irc.ir import Graph, Module
 from irc.ir.graph import gc_paused
-from irc.ir.types import Type, without_shapes
-from irc.ir.verify.type_relation import accepts
-from irc.passes.base import Evaluate, Pass, PassContext
-from irc.passes.faults import is_ours, run_pass
+from irc.ir.types import Type, accepts, without_shapes
+from irc.passes.base import Evaluate, Pass, PassContext, is_ours, run_pass
 from irc.passes.instruments import Instrument, create_instruments
 from irc.passes.registry import Pipeline, Repeat, fault, parse_pipeline, print_pipeline
-from irc.passes.shapes.infer import DeclaredTypes
+from irc.passes.shapes import DeclaredTypes
 from irc.support.remarks import PassRun, Remark
 
 
@@ -91,7 +89,7 @@ class PassManager:
 
         Raises:
             Error: what passes and instruments raise, with the name of the one that does; IRC305 and IRC309 for other
-                exceptions (`irc.passes.faults`); IRC305 if a pass does not say whether it changed anything, or does
+                exceptions (`irc.passes.base`); IRC305 if a pass does not say whether it changed anything, or does
                 not keep the inputs and outputs of a module and their names.
             TypeError: if ``target`` is something else.
         """

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from irc.alias import Analyses
 from irc.errors import Error
 from irc.ir import Graph, Module
-from irc.passes.base import Pass, PassContext
-from irc.passes.faults import is_ours
+from irc.passes.base import Pass, PassContext, is_ours
 from irc.passes.instruments import OptimisationLimit, PassEnds, VerifyEach, alias_fault
 from irc.passes.manager import PassManager, PassReport
 from irc.passes.registry import Pipeline
-from irc.passes.shapes.agreement import contradiction
+from irc.passes.shapes import contradiction
 
 
 def run_verified(manager: PassManager, module: Module, again: Callable[[], Module]) -> tuple[PassReport, Analyses]:

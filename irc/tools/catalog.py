@@ -37,7 +37,7 @@ from irc.ops.record import facts_of
 from irc.ops.schema_rules import check_schema
 from irc.ops.signatures import kinds as kinds_with_rows
 from irc.passes.remove_mutation.family import functional_form
-from irc.passes.shapes.infer import inferred_by
+from irc.passes.shapes import inferred_by
 from irc.runtime.kernels import fallback
 from irc.runtime.kernels.registry import binders, place_of, registered
 from irc.runtime.lowering import subgraph_of

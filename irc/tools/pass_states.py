@@ -12,10 +12,10 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.node import describe
 from irc.ir.text.printer import print_node
 from irc.passes import Pass, PassContext, PassManager
-from irc.passes.faults import is_ours
+from irc.passes.base import is_ours
 from irc.passes.instruments import PassEnds, alias_fault
 from irc.passes.registry import Pipeline
-from irc.passes.shapes.agreement import contradiction
+from irc.passes.shapes import contradiction
 from irc.tools.shrink import Work
 
 _UNLIMITED = 1 << 60

@@ -14,10 +14,10 @@ from irc.errors import Error
 from irc.ir import Graph, Module, parse_graph, parse_module
 from irc.ir.types import DType, TensorType
 from irc.passes import Instrument, Pass, PassContext, PassManager, Repeat, create
-from irc.passes.faults import run_pass
+from irc.passes.base import run_pass
 from irc.passes.instruments import VerifyEach
 from irc.passes.rewriter import Rewriter
-from irc.passes.shapes.agreement import contradiction
+from irc.passes.shapes import contradiction
 from irc.passes.verified import run_verified
 from tests.effort import Spy
 

@@ -16,12 +16,97 @@ from irc.ir.node import Block, Node, Value
 from irc.ir.objects import EnumMember
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS, SCANNED_BY, STACKED_BY, callee, carried, inner_graph
 from irc.ir.tensor import Tensor
-from irc.ir.text.printer import Opaque, literal_text
+from irc.ir.text.printer import NodeText, Opaque, literal_text, node_text, print_node
 from irc.ir.text.type_parser import parse_type
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, TupleType, Type, without_shapes
-from irc.ir.verify.diagnostics import node_error
-from irc.ir.verify.type_relation import accepts
 from irc.support.formatting import count
+
+_AROUND = 2
+"""Lines of IR shown before the node; one less is shown after it."""
+_WIDTH = 120
+"""Columns of a line of IR that are shown."""
+
+
+def node_error(code: str, message: str, node: Node, *, input: int | None = None, output: int | None = None) -> Error:
+    """An error about ``node``, or about one of its inputs or outputs.
+
+    Args:
+        code: such as ``"IRC212"``.
+        message: what is wrong and what to do about it.
+        node: the node at fault; a block's return node stands for the block's results.
+        input: number of the input at fault.
+        output: number of the output at fault.
+    """
+    text = _line(node)
+    line = str(text)
+    start, width = _span(text, input, output)
+    shown, start, width = _window(line, start, width)
+    lines = [*(_cut(print_node(n)) for n in _before(node)), shown, " " * start + "^" * width]
+    after = None if node.is_return else node.next
+    lines += [_cut(print_node(after))] if after is not None else []
+    place = _describe(node.block)
+    excerpt = "\n".join(f"    {text}" for text in lines)
+    return Error(code, f"{message}\n  in {place}:\n{excerpt}", _where(node))
+
+
+def _line(node: Node) -> NodeText:
+    if not node.is_return:
+        return node_text(node)
+    head = "->" if node.block is not None and node.block.node is not None else "return"
+    return node_text(node)._replace(operator=f"{head} ")
+
+
+def _before(node: Node) -> list[Node]:
+    found: list[Node] = []
+    earlier = node.prev
+    while earlier is not None and len(found) < _AROUND:
+        found.append(earlier)
+        earlier = earlier.prev
+    return found[::-1]
+
+
+def _span(text: NodeText, input: int | None, output: int | None) -> tuple[int, int]:
+    """Column and width of what the caret marks: an output's or input's name, else the operator's."""
+    if output is not None:
+        return sum(len(t) + 2 for t in text.outputs[:output]), len(text.outputs[output].partition(" : ")[0])
+    head = len(str(text._replace(inputs=[], notes=""))) - len("()")
+    if input is not None:
+        return head + 1 + sum(len(t) + 2 for t in text.inputs[:input]), len(text.inputs[input])
+    kind = len(text.operator.partition("[")[0].rstrip())
+    return head - len(text.operator), kind
+
+
+def _window(line: str, start: int, width: int) -> tuple[str, int, int]:
+    """The part of a long line that shows what is marked, and where it stands in it."""
+    cut = max(0, start - _WIDTH // 2)
+    if cut:
+        line, start = "..." + line[cut:], start - cut + 3
+    return _cut(line), start, max(1, min(width, _WIDTH - start))
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else line[:_WIDTH] + "..."
+
+
+def _describe(block: Block | None) -> str:
+    if block is None:
+        return "no block"
+    if block.node is None:
+        return f"graph {block.graph.name}"
+    return f"block{block.node.blocks.index(block)} of {_where(block.node)}, graph {block.graph.name}"
+
+
+def _where(node: Node) -> str:
+    """A node in a few words: its outputs, operator and name."""
+    if node.is_return:
+        return f"the results of {_describe(node.block)}"
+    outputs = ", ".join(f"%{v.name}" for v in node.outputs[:3]) + (", ..." if len(node.outputs) > 3 else "")
+    name = f" ({node.name})" if node.name else ""
+    return f"{outputs} = {node.kind}{name}" if outputs else f"{node.kind}{name}"
+
+
+# -- rules ---------------------------------------------------------------------
+
 
 # What types may be made of: they are not checked when they are made.
 
@@ -138,7 +223,7 @@ def constant_fits(value: Any, declared: Type) -> bool:
     if isinstance(declared, types.UnionType):
         return any(constant_fits(value, member) for member in declared.members)
     if isinstance(value, Tensor):
-        return isinstance(declared, TensorType) and accepts(declared, value.type)
+        return isinstance(declared, TensorType) and types.accepts(declared, value.type)
     if isinstance(value, list):
         return isinstance(declared, types.ListType) and all(
             constant_fits(item, declared.elem) for item in cast("list[Any]", value)
@@ -210,7 +295,7 @@ def flows(
         if source.type == target.type:
             continue
         formal, actual = map(without_shapes, (target.type, source.type)) if of_any_shape else (target.type, source.type)
-        if not accepts(formal, actual):
+        if not types.accepts(formal, actual):
             message = f"%{source.name} : {source.type} cannot become {what} %{target.name} : {target.type}"
             raise node_error("IRC214", message, node)
 
@@ -218,7 +303,7 @@ def flows(
 def gives(node: Node, sources: Sequence[Type]) -> None:
     """Check that values of the types ``sources`` may become the corresponding outputs (IRC214)."""
     for i, (source, output) in enumerate(zip(sources, node.outputs, strict=True)):
-        if source != output.type and not accepts(output.type, source):
+        if source != output.type and not types.accepts(output.type, source):
             raise node_error("IRC214", f"{source} cannot become %{output.name} : {output.type}", node, output=i)
 
 
@@ -254,7 +339,7 @@ def _made(node: Node, container: type[Type]) -> Any:
 def _holds(node: Node, elems: Iterable[Type], what: Callable[[int], str]) -> None:
     """Check that the inputs, called ``what``, may be elements of the types ``elems`` (IRC214)."""
     for i, (value, elem) in enumerate(zip(node.inputs, elems)):
-        if value.type != elem and not accepts(elem, value.type):
+        if value.type != elem and not types.accepts(elem, value.type):
             raise node_error("IRC214", f"%{value.name} : {value.type} cannot be {what(i)}", node, input=i)
 
 
@@ -293,7 +378,7 @@ def _tuple_unpack(node: Node) -> None:
 def _tuple_index(node: Node) -> None:
     has(node, inputs=2, outputs=1)
     index = node.inputs[1]
-    if not accepts(types.INT, index.type):
+    if not types.accepts(types.INT, index.type):
         raise node_error("IRC214", f"%{index.name} must be int, not {index.type}", node, input=1)
     held, at = _held(node, TupleType), constant_value(index)
     if held is None:
@@ -302,7 +387,7 @@ def _tuple_index(node: Node) -> None:
         gives(node, [held[at]])
         return
     output = node.outputs[0]
-    if held and not any(accepts(output.type, elem) for elem in held):
+    if held and not any(types.accepts(output.type, elem) for elem in held):
         message = f"no element of {node.inputs[0].type} can become %{output.name} : {output.type}"
         raise node_error("IRC214", message, node, output=0)
 
@@ -319,7 +404,7 @@ def _tuple_slice(node: Node) -> None:
 
 def _constant_chunk(node: Node) -> None:
     has(node, inputs=1)
-    if not accepts(types.TENSOR, node.inputs[0].type):
+    if not types.accepts(types.TENSOR, node.inputs[0].type):
         raise node_error("IRC214", f"a tensor is wanted, not {node.inputs[0].type}", node, input=0)
     gives(node, [types.TENSOR] * len(node.outputs))
 
@@ -370,7 +455,7 @@ def _is(node: Node, value: Value, wanted: Type, dtype: DType, what: str) -> None
         one = found.static_shape is None or all(size == 1 for size in found.static_shape)
         fits = found.dtype in (None, dtype) and one
     else:
-        fits = accepts(wanted, found)
+        fits = types.accepts(wanted, found)
     if not fits:
         message = f"{what} %{value.name} must be {wanted} or a {dtype.label} tensor with one element, not {found}"
         raise node_error("IRC214", message, node)
@@ -465,7 +550,7 @@ def _carries(node: Node) -> None:
     ):
         flows(node, sources, targets, what, of_any_shape=is_onnx)  # ONNX's may change their shapes
     for i, output in enumerate(node.outputs[at.many :], at.many):
-        if not accepts(types.TENSOR, output.type):
+        if not types.accepts(types.TENSOR, output.type):
             raise node_error("IRC214", f"what is stacked is a tensor, not {output.type}", node, output=i)
 
 

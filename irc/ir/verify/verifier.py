@@ -18,9 +18,8 @@ from irc.ir.node import Block, Node, Value
 from irc.ir.objects import EnumMember, Object, Strided
 from irc.ir.schema import schema_lookup
 from irc.ir.tensor import Tensor
-from irc.ir.verify.diagnostics import node_error
-from irc.ir.verify.operator_rules import check_attributes, check_form, content_fault, type_fault
-from irc.ir.verify.type_relation import accepts
+from irc.ir.types import accepts
+from irc.ir.verify.operator_rules import check_attributes, check_form, content_fault, node_error, type_fault
 
 # Rules of modules: a graph refers to its own module, and defaults and objects are those of existing inputs.
 

@@ -14,7 +14,7 @@ from irc.ops.inference import NodeTypes
 from irc.ops.registry import of_kind
 from irc.passes.base import PassContext
 from irc.passes.rewriter import Rewriter
-from irc.passes.shapes.infer import Inference
+from irc.passes.shapes import Inference
 
 RewriteRule = Callable[["Match"], "Value | None"]
 """Gives the value that can stand for the node's first output, or None if the rule does not apply."""

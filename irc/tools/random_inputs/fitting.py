@@ -19,7 +19,7 @@ from irc.ir import Graph, Node, Value
 from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType, Type
 from irc.ops import record
-from irc.passes.shapes.infer import Inference
+from irc.passes.shapes import Inference
 from irc.runtime.arena import GrowingKeys
 from irc.runtime.arguments import Argument
 from irc.runtime.boundary import Held

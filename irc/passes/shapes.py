@@ -1,4 +1,4 @@
-"""Forward shape and type inference over a graph, control flow included.
+"""Forward shape and type inference over a graph, control flow included; rules are in the records of operators.
 
 What is inferred must hold in every run: a rule that cannot tell leaves the type open. Types that the model states are
 kept where they say more.
@@ -7,9 +7,11 @@ kept where they say more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 from irc.alias import AliasDb, analyze
 from irc.alias.memory_types import has_memory
@@ -19,8 +21,18 @@ from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.polynomials import is_positive
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
 from irc.ir.schema import Schema
-from irc.ir.types import Dim, ListType, join, refined, with_plain_sizes, without_facts, without_names, without_shapes
-from irc.ir.verify.type_relation import accepts
+from irc.ir.types import (
+    Dim,
+    ListType,
+    accepts,
+    join,
+    refined,
+    with_plain_sizes,
+    without_facts,
+    without_names,
+    without_shapes,
+)
+from irc.ir.verify.operator_rules import node_error
 from irc.ops import record, resolve, schemas
 from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
 from irc.ops.opaque import is_opaque
@@ -28,6 +40,8 @@ from irc.ops.record import Change
 from irc.ops.registry import of_kind
 from irc.ops.shape_rules import apply, types_told
 from irc.passes.base import PassContext, Worklist
+from irc.passes.inline import Inline
+from irc.passes.registry import register
 
 
 class Inference:
@@ -471,3 +485,77 @@ _KEEPING = ("onnx::", "prim::", "irc::")
 def _lists_tensors(type: Type) -> bool:
     """Whether ``type`` is that of a list of tensors: after a write, other tensors may be in their places."""
     return isinstance(type, ListType) and (isinstance(type.elem, TensorType) or _lists_tensors(type.elem))
+
+
+# -- the pass ------------------------------------------------------------------
+
+
+@register
+@dataclass(frozen=True)
+class ShapeInference:
+    """Infer element types and shapes, keeping ONNX's named dimensions."""
+
+    name: ClassVar[str] = "shape-inference"
+
+    def run(self, graph: Graph, ctx: PassContext) -> bool:
+        """Refine the type of every value; changes no node."""
+        return Inference.in_pass(graph, ctx).run().changed
+
+
+# -- whether the types that a module states agree with each other and with inferred ones
+
+
+def contradiction(module: Module) -> Error | None:
+    """The first contradiction between types in ``module``, which is not changed; None if there is none.
+
+    It is an IRC310 if a node cannot run on what it is given, so that other runtimes refuse to load the model; an IRC214
+    if a value is said to have another element type or shape than its node gives it; another IRC2xx if what inference
+    finds breaks a rule. Functions are looked at by themselves, and on what they are called with.
+    """
+    found = _contradiction(module.copy())
+    if found is not None or len(module.graphs) == 1:
+        return found
+    inlined = module.copy()
+    with suppress(Error):  # that would make too many nodes
+        Inline().run(inlined.main, PassContext(inlined))
+    return _contradiction(inlined)
+
+
+def _contradiction(module: Module) -> Error | None:
+    """As `contradiction`; the types of ``module`` become those that are inferred."""
+    for graph in module.graphs.values():
+        stated = {value: value.type for value in graph.values()}
+        try:
+            Inference(graph).run()
+        except Error as error:
+            return error if error.code == "IRC310" else None
+        found = _differing(graph, stated)
+        if found is not None:
+            return found
+    try:
+        module.verify()
+    except Error as error:
+        return error
+    return None
+
+
+def _differing(graph: Graph, stated: dict[Value, Type]) -> Error | None:
+    """The IRC214 for the first value of ``graph`` that cannot have the type that was ``stated``."""
+    for node in graph.walk():
+        for i, value in enumerate(node.outputs):
+            if not _agree(stated[value], value.type):
+                return node_error("IRC214", _words(stated[value], value), node, output=i)
+        for value in (param for block in node.blocks for param in block.params):
+            if not _agree(stated[value], value.type):
+                return node_error("IRC214", _words(stated[value], value), node)
+    return None
+
+
+def _agree(stated: Type, inferred: Type) -> bool:
+    """Whether a value may have both types; of containers, only what they contain is inferred."""
+    tensors = isinstance(stated, TensorType) and isinstance(inferred, TensorType)
+    return not tensors or accepts(stated, inferred)
+
+
+def _words(stated: Type, value: Value) -> str:
+    return f"%{value.name} is said to be {stated}, but it is {value.type}"
