@@ -139,7 +139,8 @@ def to_proto(type: Type) -> TypeProto:
     if isinstance(type, TensorType):
         if any(isinstance(size, int) and size > _LARGEST for size in type.shape or ()):
             raise Error("IRC350", f"ONNX's sizes are at most {_LARGEST}; here is {type}")
-        return helper.make_tensor_type_proto(type.dtype.onnx if type.dtype else _UNDEFINED, type.shape)
+        shape: Any = type.shape
+        return helper.make_tensor_type_proto(type.dtype.onnx if type.dtype else _UNDEFINED, shape)
     if isinstance(type, ListType):
         return helper.make_sequence_type_proto(to_proto(type.elem))
     if isinstance(type, OptionalType):
