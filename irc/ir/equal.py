@@ -53,8 +53,9 @@ _END = _Fact("the end", None)
 def _facts(target: Graph | Module, names: bool, metadata: bool) -> Iterator[_Fact]:
     """All that counts, in an order that follows from the structure; graphs in attributes come last."""
 
-    def said(values: tuple[Value, ...]) -> list[Any]:
-        return [(value.type, names and value.name, metadata and dict(value.metadata)) for value in values]
+    def defined_as(what: str, values: tuple[Value, ...], node: Node | None = None) -> Iterator[_Fact]:
+        yield _Fact(what, [(value.type, names and value.name) for value in values], node)
+        yield _Fact(f"metadata of {what}", [metadata and dict(value.metadata) for value in values], node)
 
     yield _Fact("graphs", "one" if isinstance(target, Graph) else list(target.graphs))
     graphs = [target] if isinstance(target, Graph) else [target.main, *target.graphs.values()]
@@ -65,12 +66,13 @@ def _facts(target: Graph | Module, names: bool, metadata: bool) -> Iterator[_Fac
         defined = [(*block.params, *(value for node in block.nodes for value in node.outputs)) for block in blocks]
         numbers = {value: i for i, value in enumerate(chain(*defined))}
         for block in blocks:
-            yield _Fact("parameters", said(block.params))
-            yield _Fact("blocks of nodes", (len(block.nodes), metadata and dict(block.metadata)))
+            yield from defined_as("parameters", block.params)
+            yield _Fact("nodes of blocks", len(block.nodes))
+            yield _Fact("metadata of blocks", metadata and dict(block.metadata))
             for node in (*block.nodes, block.return_node):
                 yield _Fact("operators", (node.kind, node.version, len(node.blocks)), node)
                 yield _Fact("inputs", [numbers.get(value) for value in node.inputs], node)
-                yield _Fact("outputs", said(node.outputs), node)
+                yield from defined_as("outputs", node.outputs, node)
                 yield _Fact("node names or scopes", names and (node.name, node.scope), node)
                 yield _Fact("metadata", metadata and dict(node.metadata), node)
                 yield _Fact("attributes", [(key, node.attributes[key]) for key in sorted(node.attributes)], node)

@@ -167,7 +167,7 @@ def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
-    """``value`` with ``change`` applied to all in it but lists, tuples, dicts, and numbers and texts in these."""
+    """``value`` with ``change`` applied to all in it but containers, and numbers and texts in these."""
     if isinstance(value, list | tuple):
         items = [v if v.__class__ in _PLAIN else map_leaves(v, change) for v in cast("list[Any]", value)]
         return tuple(items) if isinstance(value, tuple) else items

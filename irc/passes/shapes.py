@@ -1,7 +1,7 @@
-"""Forward shape and type inference over a graph, control flow included; rules are in the records of operators.
+"""Forward shape and type inference over a graph, control flow included.
 
-What is inferred must hold in every run: a rule that cannot tell leaves the type open. Types that the model states are
-kept where they say more.
+Rules are in the records of operators. What is inferred must hold in every run: a rule that cannot tell leaves the type
+open. Types that the model states are kept where they say more.
 """
 
 from __future__ import annotations

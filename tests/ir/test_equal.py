@@ -49,7 +49,7 @@ with prim::FusionGroup_0 = graph(%p : Float(2)):
         (lambda g: g.value("w").node.attributes.update(value=Tensor.of(np.float32([-0.0, np.nan]))), "attributes"),
         (lambda g: g.value("r").node.add_block(), "operators"),
         (lambda g: g.value("w").node.move_before(g.value("a").node), "operators"),
-        (lambda g: Builder(g).node("my::op"), "blocks of nodes: (4"),
+        (lambda g: Builder(g).node("my::op"), "nodes of blocks: 4"),
         (lambda g: g.value("g").node.attributes["Subgraph"].set_outputs([]), "inputs"),
         # names
         (lambda g: setattr(g.value("i"), "name", "j"), "outputs: %i : Float(2)"),

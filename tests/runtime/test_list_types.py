@@ -10,8 +10,7 @@ import irc
 from irc.alias import analyze
 from irc.alias.memory_types import overlap
 from irc.errors import Error
-from irc.ir import parse_graph, parse_module
-from irc.ir.text.type_parser import parse_type
+from irc.ir import parse_graph, parse_module, parse_type
 
 X = np.ones(2, np.float32)
 

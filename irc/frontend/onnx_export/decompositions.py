@@ -1,4 +1,4 @@
-"""The operator sets that models are written in, and operators that these lack, written as several others."""
+"""The operator sets that models are written in, and operators that these lack, as several others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of single nodes: what attributes may hold, how many inputs, outputs and blocks, of which types."""
+"""Rules of single nodes: attributes, and how many inputs, outputs and blocks of which types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that do nothing here, chains of shape operators, shape arithmetic, and idioms around Expand."""
+"""Operators that do nothing here, chains of shape operators, shape arithmetic, idioms around Expand."""
 
 from __future__ import annotations
 
