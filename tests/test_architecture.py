@@ -190,7 +190,6 @@ INSIDES = {
 """The parts of irc whose private modules tests may import, by their folders or files."""
 
 LOOKED_INTO = {
-    ("cli/test_commands.py", "irc.runtime.arena"),  # with how many threads a command runs
     ("cli/test_names.py", "irc.ir.text.names"),
     ("frontend/test_contrib_quantized.py", "irc.runtime.prepack"),  # which weights are unpacked once
     ("frontend/test_torchscript.py", "irc.runtime.objects"),
