@@ -215,7 +215,8 @@ class Body:
     ) -> None:
         at = carried(node)
         (block,) = node.blocks
-        self._row_slots = lowering.row_slots(block.returns[at.returned + at.many :])
+        self._row_slots = lowering.row_slots(block, block.returns[at.returned + at.many :])
+        self._places = tuple([slot for slot in self._row_slots if slot is not None])
         self.code = lowering.region(block)
         self._leading = leading
         self._rows = scanned_rows(node)
@@ -246,6 +247,7 @@ class Body:
         while go_on and (most is None or i < most):
             go_on, values = self._run(i, frame, values, [sequence[i, ...] for sequence in sequences], stacks)
             i += 1
+        put(frame, (), (), self._places)
         return values, stacks
 
     def _run(

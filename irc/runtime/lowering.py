@@ -270,10 +270,11 @@ class Lowering:
         live.update([slot for slot in live.captured.union(ins) if self._regions[slot] != _NOWHERE])
         return found
 
-    def row_slots(self, rows: Sequence[Value]) -> list[int | None]:
+    def row_slots(self, body: Block, rows: Sequence[Value]) -> list[int | None]:
         """Slots for arrays in which an iteration may make ``rows``, which a loop stacks; None for others."""
         for value in rows:
-            if value.is_used_once and value.node is not None and form_follows(value.node):
+            node = value.node
+            if value.is_used_once and node is not None and node.block is body and form_follows(node):
                 self._rows[value] = self._new_slot(value, _NOWHERE)
         return list(map(self._rows.get, rows))
 

@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.ir import parse_graph
-from irc.native.groups import Group
-from irc.native.lanes import Lanes, select, to_integer
-from irc.native.loops import space_of
-from irc.native.primitives import cast
 from irc.runtime.backends import ArrayType
 from tests.effort import examples
 from tests.graphs import typed_ir
 from tests.native.guarded import fresh, placed
+
+pytest.importorskip("llvmlite")
+
+from irc.native.groups import Group
+from irc.native.lanes import Lanes, select, to_integer
+from irc.native.loops import space_of
+from irc.native.primitives import cast
 from tests.native.helpers import Function, compiled, run_loop
 
 Array = np.ndarray[Any, Any]

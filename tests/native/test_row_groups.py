@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.native.groups import Group
 from irc.runtime.backends import ArrayType
 from tests.effort import examples
 from tests.graphs import typed_ir
@@ -18,6 +17,7 @@ pytest.importorskip("llvmlite")
 import irc
 from irc.ir import parse_graph
 from irc.native.backend import Native
+from irc.native.groups import Group
 
 Array = np.ndarray[Any, Any]
 
