@@ -72,7 +72,8 @@ def compiled_loop(
     forms = _forms_of_params(node, found, rows)
     members = with_subgraphs(*[subgraph_of(each) for each in inside if each.kind == GROUP])
     kinds = {each.kind for each in (*inside, *members)}
-    if not forms or not made <= found.keys() or not kinds.isdisjoint(SPECIAL):
+    is_open = any(form.varies for form in (*forms.values(), *found.values()))
+    if not forms or is_open or not made <= found.keys() or not kinds.isdisjoint(SPECIAL):
         return None
     has_torch_s = any(kind.startswith("aten::") for kind in kinds)
     if has_torch_s and not made.isdisjoint(known.strides):
@@ -302,7 +303,8 @@ class _Iterations:
                 own[s][...] = x
             if not self._run(own, frame[0], [*map(np.ascontiguousarray, sequences)], most, stacks):
                 return None
-            return [own[s].copy() for s in self._moves.params]
+            moved = {slot for _, slot, _ in self._moves.carried}  # what the body passes on stays the memory that it is
+            return [own[s].copy() if s in moved else x for s, x in zip(self._moves.params, values)]
         finally:
             put(own, (), (), self._places)
             self._frames.append(own)

@@ -307,11 +307,13 @@ class StepReader:
         if sink is not None or query is None or key is None or value is None:
             raise Unsupported("scores are changed")
         lead, rows, (*heads, keys, _) = query.type.shape[:-2], query.type.shape[-2], key.type.shape
+        if keys == ANY and (rows != 1 or any(x is not None and x.type.shape[-1:] != (ANY,) for x in (mask, bias))):
+            raise Unsupported("there may be many scores, or a mask is as long as keys are in some runs only")
         if not has_few_rows(form, (*lead, rows), keys):
             raise Unsupported("scores are changed, or there are many")
         is_alike = key.type.shape[:-1] == value.type.shape[:-1] and (mask is None or mask.type.dtype == BOOL)
         shared = lead[-1] // heads[-1] if form.grouped and lead and heads and heads[-1] else 1
-        if not is_alike or not lead or lead != (*heads[:-1], heads[-1] * shared) or ANY in (*lead, rows):
+        if not is_alike or not lead or lead != (*heads[:-1], heads[-1] * shared) or query.type.varies:
             raise Unsupported("operands broadcast")
         numbers = [x.type.dtype for x in (query, key, value, bias) if x is not None]
         if set(numbers) != {query.type.dtype} or not query.type.nbytes * keys:
@@ -385,7 +387,7 @@ class StepReader:
         """Calls that broadcast ``x`` to ``shape``, if it has another, and where it is then."""
         if x.type.shape == shape and x.strides is None:
             return [], x.place
-        if x.type.varies:
+        if x.type.varies or ANY in shape:
             raise Unsupported("sizes differ from run to run")
         if not broadcasts_into(x.type.shape, shape):
             raise Unsupported("a mask has more axes than scores")
@@ -541,7 +543,9 @@ _USUAL = 256
 def _like(x: Operand) -> Array:
     """An array of its type that lies as ``x`` does, as far as is known, of which nothing may be read."""
     dtype, shape = x.type
-    if x.type.varies and x.strides is not None:
+    if x.type.varies:
+        if x.strides is None:
+            raise Unsupported("nothing is known of sizes that differ from run to run")
         shape = tuple([_USUAL if size == ANY else size for size in shape])
         dense = c_strides(shape, dtype.itemsize)
         steps = [usual if step == ANY_STRIDE else step for step, usual in zip(x.strides, dense)]

@@ -270,7 +270,8 @@ class PlannedRuns:
         if memory.place_of or self.lowerer.plan.loops:
             plan, arena = self.lowerer.plan, self._take(memory.nbytes)
             frame, owner = frame_over(plan, memory, arena.memory), arena.memory.base
-            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner, bool(donated))
+            written = self.lowerer.writes.inputs
+            steps = FastSteps(plan, memory, compiled, planner, recorder, frame, owner, bool(donated), written)
             planned = _Planned(memory, plan, compiled, steps)
             self._arenas.append(arena)
             self._plans.budget = max(self._plans.budget, memory.nbytes)

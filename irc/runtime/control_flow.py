@@ -238,11 +238,11 @@ class Body:
             at_once: what may run all iterations at once.
         """
         stacks = [Stack(row, most) for row in self._rows]
+        values = _read_only(values, self._read_only_initial)
         if at_once is not None and (most is None or most > 0):
             found = at_once(frame, values, sequences, most, stacks)
             if found is not None:
                 return found, stacks
-        values = _read_only(values, self._read_only_initial)
         i, go_on = 0, True
         while go_on and (most is None or i < most):
             go_on, values = self._run(i, frame, values, [sequence[i, ...] for sequence in sequences], stacks)

@@ -31,7 +31,7 @@ from numpy.lib.stride_tricks import as_strided
 from irc.alias.classes import ESCAPED
 from irc.ir.constants import constant_tensor
 from irc.ir.graph import Graph
-from irc.ir.kinds import CONSTANT, IF
+from irc.ir.kinds import CALL, CONSTANT, IF
 from irc.ir.limits import MAX_SIZE
 from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Array
@@ -282,7 +282,8 @@ class Planner:
             others.
         params: inputs of the graph that lie in planned memory until its end, as its results then do: it is the body of
             a loop, which copies them. None: neither do.
-        given: the forms of the inputs, if these have sizes that differ from run to run; else none.
+        given: the forms of the inputs, if these have sizes that differ from run to run; else none. Nothing is derived
+            from them where shapes of tensors may change after they have been made.
 
     Attributes:
         static: the values whose shapes the shapes of the inputs decide.
@@ -304,7 +305,8 @@ class Planner:
         self._params = params or ()
         self._inputs = graph.inputs
         groups = own_groups(graph)
-        derived = derived_forms(graph, groups, given, storage.written) if given else {}
+        changed = given and any(record(node.kind).changes or node.kind == CALL for node in graph.walk())
+        derived = derived_forms(graph, groups, given, storage.written) if given and not changed else {}
         self.open = {value: form for value, form in derived.items() if form.varies}
         decided = [value for value in derived if value not in self.open] if given else None
         self.static, contents = static_values(graph, groups, storage.written, params is not None, decided)

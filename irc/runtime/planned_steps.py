@@ -36,7 +36,7 @@ from irc.runtime.execution import (
 )
 from irc.runtime.growable import append_step, copy_behind_step
 from irc.runtime.kernels.registry import takes_outs
-from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Planner
+from irc.runtime.memory_plan import RESHAPE, FormRecorder, MemoryPlan, Planner
 from irc.runtime.plan import Plan
 from irc.runtime.values import is_array
 
@@ -124,6 +124,7 @@ class FastSteps(PlannedSteps):
         frame: has constants and the arrays for results. What is done once puts its results there.
         owner: of the arena's memory.
         is_donated: whether results that leave the run may lie in memory that the caller has given up.
+        written: the names of inputs that runs write to.
 
     Attributes:
         once: the steps that are done once for an arena.
@@ -140,9 +141,11 @@ class FastSteps(PlannedSteps):
         frame: Frame,
         owner: object,
         is_donated: bool = False,
+        written: Collection[str] = (),
     ) -> None:
         super().__init__(plan, memory, compiled)
         self._is_donated = is_donated
+        self._open_inputs = {slot for slot, v in zip(plan.code.params, plan.graph_inputs) if v.name not in written}
         self._planner, self._known = planner, known
         self._frame, self._owner = frame, owner
         self._constants = plan.template
@@ -197,8 +200,8 @@ class FastSteps(PlannedSteps):
         _, node, _, outs, _ = each
         slot_of, known, static = self._plan.slot_of, self._known, self._planner.static
         made = {value: slot for value, slot in zip(node.outputs, outs) if value not in self._placed}
-        if self._is_donated or not made or self._plan.bound.backend is None:
-            return []
+        if self._is_donated or not made or node.kind == RESHAPE or self._plan.bound.backend is None:
+            return []  # what Reshape gives may be a view
         forms: list[tuple[int, ArrayType]] = []
         for value, slot in made.items():
             form = known.forms.get(value) if value in static and value not in known.strides else None
@@ -214,7 +217,7 @@ class FastSteps(PlannedSteps):
         Between steps that a backend compiles, it then need only copy.
         """
         _, node, ins, outs, dead = each
-        if node.kind != APPEND or ins[0] not in self._plan.code.params:
+        if node.kind != APPEND or ins[0] not in self._open_inputs:
             return None
         form, new = self._planner.open.get(node.output), self._operands.get(ins[1])
         has_code = self._plan.bound.backend is not None

@@ -64,6 +64,7 @@ class Session:
         self.pairs = find_bindings(model) if pairs is None else check_bindings(model, pairs)
         self._caches = Caches(model, self.pairs)
         self._keys = GrowingKeys() if self._caches.grow else None
+        self._has_failed = False  # the step before, which may have made room behind what is held
         self._due: frozenset[str] = frozenset(self.pairs)  # those that get the capacity in the next step
         self._held: Mapping[str, Array] = {}
         self._donated: Mapping[str, Array] = {}  # to the step that is going on, or to one that has failed
@@ -175,6 +176,7 @@ class Session:
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other.pairs, other.counters = dict(self.pairs), Counters()
+        other._has_failed = False
         other._keys = None if self._keys is None else GrowingKeys()
         other._lock, other._is_stepping, other._donated = RLock(), False, {}
         # Of a buffer, forks have views of their own. Other arrays they share: then neither may donate them.
@@ -206,6 +208,10 @@ class Session:
         if not is_mapping(feeds):
             return self._model.run(feeds)  # which says what is wrong
         caches, lost = self._caches, self._donated
+        for array in self._held.values() if self._has_failed else ():
+            if (buffer := buffer_of(array)) is not None:
+                buffer.go_back(array)
+        self._has_failed = False
         held = Held(*self._given_caches(feeds), keep=caches.paths, keys=self._keys)
         given = {**held.arrays, **feeds}
         try:
@@ -224,6 +230,7 @@ class Session:
             self._held, self.counters = found, counters
             self._due, self._donated = frozenset(()), {}
         except BaseException as error:
+            self._has_failed = True
             if not held.begun or not self._held:  # a first step may be made again
                 self._donated = lost
             where = {f"input {name!r}" for name in held.arrays}

@@ -123,7 +123,7 @@ def test_two_kinds(name: str) -> None:
             assert takes == torch_takes or (takes and one != other and name in OF_ONE_TYPE), (one, other)
 
 
-OF_ONE_TYPE = {"cosine_similarity", "huber_loss", "kl_div"}
+OF_ONE_TYPE = {"cosine_similarity", "dist", "huber_loss", "kl_div"}
 
 
 def _takes(run: Callable[..., Any], *arguments: Any) -> bool:

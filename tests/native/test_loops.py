@@ -489,3 +489,22 @@ def check_memory(graph: Any, feeds: dict[str, Any], monkeypatch: pytest.MonkeyPa
         for name, value in native.run(given).items():
             np.testing.assert_allclose(value, wanted[name], rtol=1e-5, atol=1e-5)
     assert native.counters.compiled == 1
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+def test_what_a_loop_passes_on_is_the_memory_that_it_was_given(passes: str) -> None:
+    text = """
+graph(%x : Float(4, 4)):
+  %three : int = prim::Constant[value=3]()
+  %true : bool = prim::Constant[value=True]()
+  %none : NoneType = prim::Constant()
+  %a : Tensor = aten::clone(%x, %none)
+  %v : Tensor = prim::Loop(%three, %true, %a)
+    block0(%i : int, %p : Tensor):
+      -> (%true, %p)
+  %n : Tensor = aten::neg_(%v)
+  return (%a)
+"""
+    model = irc.compile(parse_graph(text), passes=passes)
+    for _ in range(4):
+        np.testing.assert_array_equal(model.run({"x": np.ones((4, 4), np.float32)})["a"], np.full((4, 4), -1, "f4"))

@@ -435,3 +435,16 @@ def test_dynamic_products_of_integers(rows: int, backend: str) -> None:
         np.testing.assert_array_equal(plain.run({"x": x})["a"], first)
     if backend == "native" and current().has_byte_products:
         assert tested.counters.compiled == 1
+
+
+def test_a_result_that_is_a_view_is_made_as_one() -> None:
+    text = """
+graph(%x : Float(2, 3)):
+  %six : Long(1) = prim::Constant[value=tensor([6])]()
+  %e : Float(2, 3) = onnx::Exp(%x)
+  %n : Float(2, 3) = onnx::Neg(%e)
+  %v : Float(6) = onnx::Reshape[since_version=19](%n, %six)
+  %w : Float(2, 3) = onnx::Neg_(%n)
+  return (%v, %w)
+"""
+    same_runs(text, *[{"x": f32(2, 3)} for _ in range(4)], exactly=False)

@@ -299,6 +299,134 @@ def test_stated_types_are_not_taken_for_granted() -> None:
         np.testing.assert_allclose(made.run({"x": x, "mask": mask})["y"], 2 * total * total, rtol=1e-4, atol=1e-5)
 
 
+HEADS_OF_4 = """
+graph(%x : Float(1, 4, 1, 32), %past_k : Float(1, 4, past, 32), %past_v : Float(1, 4, past, 32)MORE):
+  %q : Float(1, 4, 1, 32) = onnx::Neg(%x)
+  %k : Float(1, 4, 1, 32) = onnx::Exp(%q)
+  %v : Float(1, 4, 1, 32) = onnx::Abs(%q)
+  %present_k : Float(1, 4, *, 32) = onnx::Concat[axis=2](%past_k, %k)
+  %present_v : Float(1, 4, *, 32) = onnx::Concat[axis=2](%past_v, %v)
+  %seen_k : Float(1, 4, *, 32) = onnx::Neg(%present_k)
+  %mixed : Float(1, 4, 1, 32) = irc::attention(%q, OPERANDS)
+  %abs : Float(1, 4, 1, 32) = onnx::Abs(%mixed)
+  %y : Float(1, 4, 1, 32) = onnx::Sqrt(%abs)
+  return (%y, %present_k, %present_v)
+"""
+
+PAIR = """
+graph(%x : Float(1, 2), %past_0 : Float(past, 2)):
+  %p : Float(*, 2) = aten::neg_(%past_0)
+  %present_0 : Float(*, 2) = irc::append_[axis=0](%past_0, %x)
+  %a : Float(1, 2) = onnx::Exp(%x)
+  %y : Float(1, 2) = onnx::Neg(%a)
+  return (%y, %present_0)
+"""
+
+CARRIED = """
+graph(%x : Float(1, 2), %c : Bool(), %past_0 : Float(past, 2)):
+  %k : Long() = prim::Constant[value=tensor([3])]()
+  %a : Float(1, 2) = onnx::Exp(%x)
+  %n : Float(1, 2) = onnx::Neg(%a)
+  %q : Float(*, 2), %rows : Float(*, 1, 2) = onnx::Loop(%k, %c, %past_0)
+    block0(%i : Long(), %g : Bool(), %s : Float(*, 2)):
+      -> (%g, %s, %x)
+  %present_0 : Float(*, 2) = onnx::Concat[axis=0](%past_0, %n)
+  %y : Float(1, 2) = onnx::ReduceSum[axes=[0], since_version=11](%q)
+  %z : Float(1, 2) = onnx::Neg(%y)
+  return (%z, %rows, %present_0)
+"""
+
+TURNED = """
+graph(%x : Float(1, 3), %past_0 : Float(past, 3), %other : Float(all, 3)):
+  %q : Tensor = aten::t_(%other)
+  %s : Float(*) = onnx::ReduceSum[axes=[0], keepdims=0, since_version=11](%other)
+  %m : Float(*) = onnx::Neg(%s)
+  %z : Float(*) = onnx::Exp(%m)
+  %present_0 : Float(*, 3) = onnx::Concat[axis=0](%past_0, %x)
+  return (%z, %present_0)
+"""
+
+
+def attending(operands: str, more: str = "") -> str:
+    return HEADS_OF_4.replace("OPERANDS", operands).replace("MORE", more and f", {more}")
+
+
+@pytest.mark.parametrize("passes", ["default", "none"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        attending("%seen_k, %present_v"),
+        attending("%past_k, %past_v"),
+        *[attending("%present_k, %present_v, %b", f"%b : Float({sizes})") for sizes in ("1", "", "1, 4, 1, 1")],
+        attending("%present_k, %present_v, %b", "%b : Float(1, 1, 1, all)"),
+        PAIR,
+        CARRIED,
+        TURNED,
+    ],
+    ids="changed-keys keys-before-append one-bias a-number heads-biases a-row written carried turned".split(),
+)
+def test_what_may_be_around_caches(text: str, passes: str) -> None:
+    """Whatever is asked of caches and of what they are beside, steps compute what they do without a session."""
+    made = irc.Session(irc.compile(parse_graph(text), passes=passes))
+    plain = irc.compile(parse_graph(text), passes="none", backend="numpy")
+    past = {
+        name: np.ones([d if isinstance(d, int) else 2 for d in plain_shape(plain, name)], "f4") for name in made.pairs
+    }
+    for number in range(3, 14):
+        feeds: dict[str, Any] = {}
+        for each in plain.inputs:
+            if each.name not in made.pairs:
+                sizes = [number if dim == "all" else dim for dim in each.shape or ()]
+                drawn = RNG.standard_normal(sizes).astype(np.float32)
+                feeds[each.name] = np.array(True) if each.dtype == np.bool_ else drawn
+        wanted = plain.run({**feeds, **{name: array.copy() for name, array in past.items()}})
+        found = made.run({**feeds, **past} if number == 3 else feeds)
+        past = {name: wanted[output] for name, output in made.pairs.items()}
+        for name, array in wanted.items():
+            np.testing.assert_allclose(found[name], array, rtol=1e-4, atol=1e-5)
+
+
+def plain_shape(model: CompiledModel, name: str) -> tuple[Any, ...]:
+    return next(each.shape or () for each in model.inputs if each.name == name)
+
+
+@pytest.mark.parametrize("count", [8, 64])
+def test_steps_of_several_tokens_have_the_bits_of_first_ones(count: int) -> None:
+    fresh, usual = session(), session()
+    for number in range(8):
+        usual.run(token(number, count))
+    caches = {name: array.copy() for name, array in usual.caches.items()}
+    first, later = fresh.run({**token(99, count), **caches}), usual.run(token(99, count))
+    np.testing.assert_array_equal(first["y"], later["y"])
+
+
+FAILING = """
+graph(%x : Float(1, 4), %i : Long(1), %past_0 : Float(past, 4), %w : Float(8, 4)):
+  %r : Float(1, 4) = onnx::Gather(%w, %i)
+  %n : Float(1, 4) = onnx::Add[since_version=14](%r, %x)
+  %present_0 : Float(*, 4) = onnx::Concat[axis=0](%past_0, %n)
+  %s : Float(1, 4) = onnx::ReduceSum[axes=[0], since_version=11](%present_0)
+  %y : Float(1, 4) = onnx::Neg(%s)
+  return (%y, %present_0)
+"""
+
+
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_a_step_that_fails_leaves_the_reserve(backend: str) -> None:
+    made = session(backend, FAILING, capacity=1000)
+
+    def feeds(i: int) -> dict[str, Array]:
+        return {"x": np.ones((1, 4), np.float32), "i": np.array([i]), "w": np.ones((8, 4), np.float32)}
+
+    for number in range(8):
+        made.run(feeds(number))
+    with pytest.raises(irc.Error, match="IRC4"):
+        made.run(feeds(99))
+    made.run(feeds(1))
+    assert made.counters.copies == 0
+    assert made.caches["past_0"].shape == (9, 4)
+
+
 # -- keys -------------------------------------------------------------------------
 
 

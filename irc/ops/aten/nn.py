@@ -30,7 +30,7 @@ ROWS = """
     aten::_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor | takes=uif
     aten::_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled) -> Tensor
     aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, int[] dilation, int groups) -> Tensor | takes=uif out=none
-    aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor | takes=fc out=none
+    aten::_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor | takes=f out=none
     aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor | takes=f out=none
     aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor | takes=f out=none
     aten::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor | takes=f out=none
@@ -110,7 +110,7 @@ ROWS = """
     aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor | out=none
     aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor
     aten::{margin_ranking_loss cosine_embedding_loss}(Tensor input1, Tensor input2, Tensor target, float margin=0., int reduction=1) -> Tensor | out=none
-    aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor | takes=uifc out=none
+    aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1., int reduction=1) -> Tensor | takes=uif out=none
     aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor
     aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor | takes=fc
     aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor | out=none

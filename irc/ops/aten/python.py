@@ -22,7 +22,7 @@ ROWS = """
     aten::Int.{Scalar Tensor bool float str}({} a) -> int
     aten::Float.{Scalar Tensor bool str}({} a) -> float
     aten::FloatImplicit(Tensor a) -> float
-    aten::IntImplicit(Tensor a) -> int | takes=ui
+    aten::IntImplicit(Tensor a) -> int
     aten::ScalarImplicit(Tensor a) -> Scalar
     aten::{__is__ __isnot__}(t1 self, t2 obj) -> bool
     aten::__not__(bool self) -> bool

@@ -408,8 +408,11 @@ def _round(graph: Graph, ctx: PassContext, refused: dict[Node, str]) -> bool:
     removed = 0
     written = _Written(db)
     refused.update((node, written.why_not(node)) for node in written.unsure)
-    reverse_alias, origins = ReverseAlias(db, db.values_in_order()), Origins()
-    layouts, contiguity = Layouts(graph, db, ctx.memory), Contiguity(db.has_metadata_writers)
+    values = db.values_in_order()
+    reverse_alias, origins, known = ReverseAlias(db, values), Origins(), frozenset(values)
+    layouts = Layouts(graph, db, ctx.memory)
+    # Of what rewrites make in this round, the analysis knows nothing yet: branches return it only at the end.
+    contiguity = Contiguity(lambda value: value not in known or db.has_metadata_writers(value))
     returned: Returned = {}
     later: LocationSet = EMPTY  # memory that lists hold which are created: the analysis does not know of these yet
     for location, writers in written.places.items():

@@ -94,6 +94,8 @@ def ScalarImplicit(x: Array) -> Any:
 
 
 def IntImplicit(x: Array) -> int:
+    if x.dtype.kind not in "iu":
+        raise Error("IRC423", f"a tensor of {x.dtype.name} is given where an integer is needed: int(...) converts it")
     return ScalarImplicit(x)
 
 
