@@ -10,7 +10,7 @@ JOBS   ?= 2
 # Bytecode is kept, whatever the environment says: otherwise each of these processes, and each that a test starts, would
 # compile irc and the tests anew; beside the sources, as that of installed packages is.
 TESTING := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=
-PYTEST  := $(BIN)/python -m pytest -n $(JOBS)
+PYTEST  := $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .PHONY: help demo test test-all test-slow test-numpy test-x86-64 test-differential bench bench-compare conformance zoo fuzz fuzz-models sweep lint docs dist format clean
 .NOTPARALLEL:
