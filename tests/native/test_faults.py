@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.effort import EXAMPLES
-
 pytest.importorskip("llvmlite")
 
 HERE = Path(__file__).parent
@@ -49,8 +47,7 @@ TESTS = {
 def test_nothing_else_is_touched(cpu: str, end: str) -> None:
     chosen = [f"{HERE}/test_{name}.py::{test}" for name, tests in TESTS.items() for test in tests]
     command = [sys.executable, "-m", "pytest", "-v", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen]
-    few = str(EXAMPLES / 4)  # the tests run with all of them elsewhere
-    given = {**os.environ, "IRC_NATIVE_CPU": cpu, "IRC_GUARDED": end, "IRC_EXAMPLES": few, "PYTEST_ADDOPTS": ""}
+    given = {**os.environ, "IRC_NATIVE_CPU": cpu, "IRC_GUARDED": end, "PYTEST_ADDOPTS": ""}
     found = subprocess.run(command, env=given, capture_output=True, text=True, cwd=HERE.parent.parent)
     assert found.returncode == 0, (found.stdout + found.stderr)[-8000:]  # of a fault, the test that was running
 
