@@ -261,7 +261,7 @@ class Move:
 def backward_slice(db: AliasDb, outputs: Iterable[Value], cuts: Container[Value] = ()) -> tuple[set[Node], set[Value]]:
     """The top block's nodes that ``outputs`` come from, and the values that they lead to.
 
-    Among the nodes are those that write memory on the way. What makes a value of ``cuts`` is not needed for it.
+    Among the nodes are those that write memory on the way. Nodes that make values in ``cuts`` are left out.
     """
     nodes: set[Node] = set()
     reached = dict.fromkeys(outputs)

@@ -68,7 +68,7 @@ class Expected(NamedTuple):
     def record(self) -> list[int]:
         """The numbers that a call compares: the type, the axes, whether strides follow, sizes, strides.
 
-        Of these, it compares none that is `ANY_STRIDE`.
+        Sizes and strides that are `ANY_STRIDE` are not compared.
         """
         word = ctypes.c_uint64.from_address(id(self.dtype) + _TYPE).value & _TYPE_MASK
         signed = ctypes.c_int64(word).value

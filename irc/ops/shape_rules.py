@@ -15,11 +15,11 @@ import numpy as np
 
 from irc.errors import Error, comes_from_outside, nonsense
 from irc.ir.limits import MAX_SIZE
-from irc.ir.node import describe
+from irc.ir.node import Value, describe
 from irc.ir.polynomials import is_positive, is_size, minus, plus, times
 from irc.ir.types import Dim, DType, Shape, TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.operator_rules import type_fault
-from irc.ops.inference import Contents, NodeTypes, elementwise
+from irc.ops.inference import Contents, NodeTypes, elementwise, fit, trackable
 from irc.ops.plugins import check_kind, fault_of, is_foreign, name_of
 from irc.ops.record import ContentsRule, Count, Operator, ShapeRule
 from irc.ops.registry import register
@@ -70,6 +70,26 @@ def types_told(rule: ShapeRule, types: NodeTypes) -> list[Type]:
             message = f"its shape rule, {name_of(rule)}, must return a type for each result, not {found!r}{error}"
             raise Error("IRC305", message, describe(types.node)) from None
     return [rebuilt(type, _possible) for type in told]
+
+
+def tell_contents(operator: Operator, types: NodeTypes, type_of: Callable[[Value], Type]) -> None:
+    """Note the elements of a node's first result, if they are tracked, known and surely stay.
+
+    Args:
+        operator: of the node.
+        types: of the node's operands; what is known of contents is noted there.
+        type_of: gives the type of the result.
+
+    Raises:
+        Error: as `apply`.
+    """
+    if operator.contents is None:
+        return
+    result = types.node.outputs[0]
+    type = type_of(result)
+    found = apply(operator.contents, types) if trackable(type) else None
+    if found is not None and fit(found, type) and types.is_fixed(result):
+        types.contents[result] = found
 
 
 class _NoTypeError(Exception):

@@ -34,11 +34,11 @@ from irc.ir.types import (
 )
 from irc.ir.verify.operator_rules import node_error
 from irc.ops import record, resolve, schemas
-from irc.ops.inference import Contents, Known, NodeTypes, fit, trackable
+from irc.ops.inference import Contents, Known, NodeTypes
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Change
 from irc.ops.registry import of_kind
-from irc.ops.shape_rules import apply, types_told
+from irc.ops.shape_rules import apply, tell_contents, types_told
 from irc.passes.base import PassContext, Worklist
 from irc.passes.inline import Inline
 from irc.passes.registry import register
@@ -150,10 +150,7 @@ class Inference:
             declared = self._declared.get(value, value.type)
             is_copied = isinstance(declared, TensorType) and not isinstance(type, TensorType)
             self.set_type(value, declared if is_copied else type)  # of an operand that may be something else as well
-        if operator.contents is not None and trackable(node.outputs[0].type):
-            contents = apply(operator.contents, context)
-            if contents is not None and fit(contents, node.outputs[0].type) and self.is_fixed(node.outputs[0]):
-                self.contents[node.outputs[0]] = contents
+        tell_contents(operator, context, lambda value: value.type)
 
     def propagate(self, users: Iterable[Node]) -> list[Node]:
         """Infer ``users``, whose inputs have changed, and what depends on them; return all inferred nodes.

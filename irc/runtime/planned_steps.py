@@ -36,6 +36,7 @@ from irc.runtime.execution import (
 )
 from irc.runtime.growable import append_step, copy_behind_step
 from irc.runtime.kernels.registry import takes_outs
+from irc.runtime.kernels.support import axis_in
 from irc.runtime.memory_plan import RESHAPE, FormRecorder, MemoryPlan, Planner
 from irc.runtime.plan import Plan
 from irc.runtime.values import is_array
@@ -223,7 +224,7 @@ class FastSteps(PlannedSteps):
         has_code = self._plan.bound.backend is not None
         if form is None or new is None or new.type.varies or not new.type.nbytes or not has_code:
             return None
-        (out,), old, axis = outs, ins[0], node.attributes["axis"] % len(form.shape)
+        (out,), old, axis = outs, ins[0], axis_in(node.attributes["axis"], len(form.shape))
         self._operands[out] = PlannedOperand(out, form, _strides_in_buffer(form, axis))
         room = append_step(old, np.zeros(new.type.shape, new.type.dtype), out, axis)
         copy = copy_behind_step(out, ins[1], axis, dead)

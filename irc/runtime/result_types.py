@@ -13,10 +13,10 @@ from irc.ir import Block, Graph, Node, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import CONSTANT, IF
 from irc.ir.types import TENSOR, DType, TensorType, Type, join, with_plain_sizes, without_facts
-from irc.ops.inference import Known, NodeTypes, fit, trackable
+from irc.ops.inference import Known, NodeTypes
 from irc.ops.record import Operator
 from irc.ops.registry import record
-from irc.ops.shape_rules import apply, types_told
+from irc.ops.shape_rules import tell_contents, types_told
 from irc.runtime.array_memory import ANY, ArrayType
 
 
@@ -83,11 +83,7 @@ def _derive(node: Node, operator: Operator, known: _Derived) -> None:
     context = NodeTypes(node, known)
     for value, type in zip(node.outputs, types_told(operator.shape, context)):
         known.tell_derived(value, type)
-    if operator.contents is not None and trackable(known.plain_type(node.outputs[0])):
-        contents = apply(operator.contents, context)
-        result = node.outputs[0]
-        if contents is not None and known.is_fixed(result) and fit(contents, known.plain_type(result)):
-            known.contents[result] = contents
+    tell_contents(operator, context, known.plain_type)
 
 
 def _type_of(form: ArrayType) -> TensorType:
