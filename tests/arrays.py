@@ -1,7 +1,5 @@
 """Arrays that tests of several parts take as inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The protocol is Chrome's DevTools protocol: JSON messages that a null byte ends,
 library and no driver is needed, and no port is opened.
 """
 
-from __future__ import annotations
-
 import base64
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Settings for the whole suite."""
 
-from __future__ import annotations
-
 import gc
 import os
 import random

@@ -1,7 +1,5 @@
 """How much work something is, exactly: by the calls of functions, or the alias analyses, that it takes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -18,8 +18,6 @@ A block's language says what running it means:
 ``python`` blocks, and what is stored as their output is compared.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import importlib

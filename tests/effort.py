@@ -1,7 +1,5 @@
 """What a test tries in `make test`, and what only in `make test-all`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager

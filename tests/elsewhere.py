@@ -1,7 +1,5 @@
 """What ONNX Runtime computes, for tests to compare with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

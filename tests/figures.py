@@ -6,8 +6,6 @@ cannot disagree. So is the graph of ``docs/how-to/see-a-model.md``. `diagrams` s
 arrows. Where Chromium is installed, `photograph` shows the page that ``irc report`` makes of SqueezeNet.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -4,8 +4,6 @@ All take ``%x``, a matrix of floats with 4 rows and 6 columns that may lie in me
 for branches and loops. ``%a`` lies as ``%x`` does, ``%k`` is contiguous.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

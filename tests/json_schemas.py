@@ -1,7 +1,5 @@
 """Write docs/reference/json-schema.json from the classes of results: ``python -m tests.json_schemas``."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -3,8 +3,6 @@
 ``python -m tests.layers`` writes the table of imports there anew; ``tests/figures.py`` draws the same.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Sets of operators that tests go through, and records that hold for one test."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any

@@ -5,8 +5,6 @@ operator, and no model was compiled. What is imported when, and what signals and
 shows.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import gc

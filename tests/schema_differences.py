@@ -3,8 +3,6 @@
 ``tests/differential`` compares every row with PyTorch's and allows only these differences.
 """
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path

@@ -3,8 +3,6 @@
 It imports nothing but what installing irc brings.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

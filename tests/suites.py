@@ -1,7 +1,5 @@
 """The cases of ONNX's own test suites, loaded once in each process: that takes seconds."""
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Test cases in text: tables, and graphs whose operands may be numbers."""
 
-from __future__ import annotations
-
 import re
 
 _LITERAL = re.compile(r"(?:^|(?<= ))(?:\[[^\]%]*\]|-?\d[\d.]*|True|False|None)(?=[,)])")

@@ -1,7 +1,5 @@
 """The layers of irc import only downwards, and no module grows beyond what a reader takes in."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Single nodes through the ONNX backend API; its whole suite is in test_onnx_backend.py."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What benchmarks conclude must not depend on who runs first or on who fails."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re

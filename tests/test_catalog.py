@@ -1,7 +1,5 @@
 """What `irc operators` says is what the tables say, and what it says of memory is what the analysis answers."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

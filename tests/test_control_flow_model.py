@@ -1,7 +1,5 @@
 """One model with everything that nests: If, Loop with scan outputs, Scan, captures, a local function."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import onnx.parser

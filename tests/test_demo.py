@@ -1,7 +1,5 @@
 """`make demo`: what it prints and when it fails."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The models that demonstrations, tests and benchmarks run are worth running: real functions of their inputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Code blocks of README and docs, examples and notebooks run as they are written."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

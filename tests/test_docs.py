@@ -1,7 +1,5 @@
 """What pages say of the source is there, and what they link to."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from functools import cache

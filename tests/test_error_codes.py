@@ -1,7 +1,5 @@
 """docs/reference/errors.md says what every error code means, and each means one thing."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """`irc.export`: ONNX of compiled models, modules and graphs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The figures of the documentation are those that ``python -m tests.figures`` draws, and pages show all of them."""
 
-from __future__ import annotations
-
 from tests.figures import DOCS, figures
 
 

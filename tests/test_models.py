@@ -1,7 +1,5 @@
 """Real models end to end: compiled, verified after every pass, run, and compared with ONNX Runtime."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

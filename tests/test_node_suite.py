@@ -5,8 +5,6 @@ of results are those of the expected ones; whatever kernels share in real memory
 `tests/kernels/test_node_suite.py` has values, `tests/test_onnx_backend.py` whole models.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

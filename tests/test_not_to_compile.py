@@ -1,7 +1,5 @@
 """What `irc.compile` is given by mistake is told from a damaged model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ Expected values that are random draws (bernoulli) cannot be met; what irc draws 
 Operators that irc refuses are listed, and refused with a clear error.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/how-to/adding-an-operator.md does what it says, and so does an installed package that offers its example."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """What the tables say of operators (docs/explanation/architecture.md lists them) goes together."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What goes into the source distribution, as far as it can be seen without building one."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the pages call by its full name is there after `import irc` alone."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

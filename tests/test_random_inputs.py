@@ -1,7 +1,5 @@
 """Inputs that are made up fit the model: their readers accept the values, shape arithmetic the sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

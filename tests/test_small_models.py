@@ -1,7 +1,5 @@
 """Small models, each of which irc once computed wrong: with and without passes, next to ONNX Runtime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

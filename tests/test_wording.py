@@ -1,7 +1,5 @@
 """Numbers, and what people see when they print irc's objects."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

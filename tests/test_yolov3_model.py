@@ -1,7 +1,5 @@
 """YOLOv3 as benchmarks build it: the exporter's structure, and the right boxes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

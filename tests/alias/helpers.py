@@ -1,7 +1,5 @@
 """Graphs from text, and values by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from irc.alias import AliasDb, analyze

@@ -4,8 +4,6 @@ All tensors are 2 by 2, so that views of any kind keep the shape. Their arrays a
 have any strides, which operators on metadata change.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What PyTorch's analysis misses, told by the facts that irc's goes by."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cached_property
 

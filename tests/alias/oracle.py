@@ -5,8 +5,6 @@ holds, and ``("unknown", type)``. Escaped objects may be any unknown object of
 an overlapping type.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from irc.alias import overlap

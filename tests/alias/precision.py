@@ -4,8 +4,6 @@
 and 1, ``%k`` and ``%q`` strings, ``%t`` is true; ``%n`` is any number, ``%c`` any truth.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 _BEGIN = """\

@@ -4,8 +4,6 @@ A program is built from a list of numbers, each of which settles one choice,
 so that hypothesis can shrink it.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 

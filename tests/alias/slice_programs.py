@@ -4,8 +4,6 @@ The truth is found by running a program on every size from 0 to 6 and every numb
 places in memory of each element of `%a` and `%b`. What a program raises for some sizes says nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from itertools import product

@@ -1,7 +1,5 @@
 """Arguments that may be anything: which overload they mean only the run can tell."""
 
-from __future__ import annotations
-
 import pytest
 
 from irc.alias import analyze

@@ -1,7 +1,5 @@
 """What is kept although it could be computed again: bounded, and told of in ``docs/explanation/alias-updates.md``."""
 
-from __future__ import annotations
-
 import pkgutil
 import re
 from importlib import import_module

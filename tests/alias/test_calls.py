@@ -1,7 +1,5 @@
 """Calls of functions: each by itself, as if the function had been inlined."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

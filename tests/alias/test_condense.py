@@ -1,7 +1,5 @@
 """Condensed summaries say what whole ones do: random modules, whose functions call each other, in cycles too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import count, pairwise
 from random import Random

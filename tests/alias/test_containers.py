@@ -1,7 +1,5 @@
 """Containers by allocation site: what they hold, and what they are told apart from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from irc.alias import analyze

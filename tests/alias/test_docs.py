@@ -1,7 +1,5 @@
 """The worked example of ``docs/explanation/alias-analysis.md`` is what really comes out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What an analysis looks like as text, dot and networkx graph."""
 
-from __future__ import annotations
-
 from tests.alias.helpers import Case
 from tests.effort import Spy
 

@@ -1,7 +1,5 @@
 """Why two values may share memory."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 

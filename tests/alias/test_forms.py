@@ -1,7 +1,5 @@
 """Nodes of a wrong form: the verifier refuses them, or the alias analysis can do with them."""
 
-from __future__ import annotations
-
 import re
 from itertools import product
 

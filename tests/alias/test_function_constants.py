@@ -1,7 +1,5 @@
 """Constants of functions are the same in all calls, and may be given to functions again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The DAG of locations by itself, on facts made by hand."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import given

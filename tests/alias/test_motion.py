@@ -1,7 +1,5 @@
 """Moving nodes: what depends on them comes along or stays behind, and memory and effects are respected."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

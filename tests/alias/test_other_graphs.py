@@ -1,7 +1,5 @@
 """Queries about another graph's nodes are refused: that nothing is known of them is not that they do nothing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes that nothing sees, because a later one overwrites all that they write: found, and none that is seen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from random import Random

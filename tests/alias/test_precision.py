@@ -1,7 +1,5 @@
 """What allocation sites tell apart; ``tests/differential`` shows that wildcards do not."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.alias.helpers import Case

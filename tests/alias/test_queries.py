@@ -1,7 +1,5 @@
 """What each query means, on small programs; after PyTorch's own tests of its alias analysis."""
 
-from __future__ import annotations
-
 import random
 from itertools import takewhile
 

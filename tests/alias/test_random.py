@@ -1,7 +1,5 @@
 """Random programs: the analysis against the oracle, and against itself in another order."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Random updates of random programs: afterwards every query answers as after a rebuild."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Random programs run on NumPy: what really shares memory, and what really changes, the analysis must have said."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Parts of one tensor that cannot overlap: what is told apart, and that nothing is that does overlap."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from random import Random
 

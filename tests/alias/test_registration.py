@@ -1,7 +1,5 @@
 """Operators that others add: by a schema row, or by a rule of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Updates after which a node does something else than before, and updates told in another order than the graph's."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which values certainly are one tensor, which certainly share memory, and who changes metadata."""
 
-from __future__ import annotations
-
 import pytest
 
 from irc.ir import Builder, Graph, types

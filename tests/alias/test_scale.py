@@ -1,7 +1,5 @@
 """The work of an analysis is linear in the size of the graph: lines executed are counted, not seconds."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Schemas in PyTorch's notation, and which overload a node means."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Sets of locations against Python's own, and their hash-consing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

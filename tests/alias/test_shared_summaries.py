@@ -1,7 +1,5 @@
 """What a pass is told of functions is what they do now, though the analyses of all graphs share their summaries."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, permutations

@@ -1,7 +1,5 @@
 """Nodes that run a subgraph, and ONNX's loops."""
 
-from __future__ import annotations
-
 import pytest
 
 from irc.alias.rules import unknown_operators

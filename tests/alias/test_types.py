@@ -1,7 +1,5 @@
 """Which types overlap, on all pairs: against what their values are."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

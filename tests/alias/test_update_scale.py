@@ -1,7 +1,5 @@
 """The work of an update does not grow with the graph around it: lines executed are counted, not seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

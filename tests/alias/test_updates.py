@@ -1,7 +1,5 @@
 """Updates in place, one by one: what they change, what they leave alone, what they cost."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 

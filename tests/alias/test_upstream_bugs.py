@@ -3,8 +3,6 @@
 The numbers are those of ``docs/explanation/alias-analysis.md``, section "Where PyTorch's is wrong".
 """
 
-from __future__ import annotations
-
 import pytest
 
 from irc.alias import analyze

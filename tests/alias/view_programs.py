@@ -5,8 +5,6 @@ their results goes on. Sizes and numbers are small, so that views of one tensor 
 with the answers of the analysis, by the addresses of all elements.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress

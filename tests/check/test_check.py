@@ -1,7 +1,5 @@
 """Checks against oracles: who is asked, what is found."""
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Each value of a compiled model is compared with an oracle's, and the first wrong one is named."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A failed check names the pass that made the model wrong, and the first value that it changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

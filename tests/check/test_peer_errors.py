@@ -1,7 +1,5 @@
 """What other runtimes say, in one line that holds the reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from irc.tools.check.peers import MOST, reason

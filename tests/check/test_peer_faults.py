@@ -1,7 +1,5 @@
 """Where other runtimes are known to compute something else, they are not asked; for what is much like it, they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

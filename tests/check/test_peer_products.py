@@ -1,7 +1,5 @@
 """Products of unsigned bytes with signed ones: ONNX Runtime is asked where the processor adds them exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Arrays that go through ONNX Runtime are those that come back, whatever their type and however they lie in memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx.parser
 import pytest

@@ -1,7 +1,5 @@
 """How far apart results are, and how far they may be."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

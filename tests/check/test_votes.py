@@ -1,7 +1,5 @@
 """Who is blamed where ONNX Runtime and irc differ: whoever stands alone."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from typing import Any

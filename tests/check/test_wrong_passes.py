@@ -1,7 +1,5 @@
 """Checks of models that a pass has broken: each fault shows on inputs that are made up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar

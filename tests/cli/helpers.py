@@ -1,7 +1,5 @@
 """Running the command line in process, and models to give it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

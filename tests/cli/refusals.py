@@ -1,7 +1,5 @@
 """Cases of bad input: exit status 1, one message that says what, where and what to do, nothing written."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable

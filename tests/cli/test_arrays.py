@@ -1,7 +1,5 @@
 """What .npy files hold, as inputs; and what is said of results."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """IR text that breaks a rule of the IR: every command that reads it says which node breaks which rule."""
 
-from __future__ import annotations
-
 import pytest
 
 from irc import Error, compile

@@ -1,7 +1,5 @@
 """Options, outputs and inputs that are refused, and wrong usage."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

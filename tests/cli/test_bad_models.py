@@ -1,7 +1,5 @@
 """Models that are refused: files that are not models, and models that are wrong."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """``irc batch``: many models, bad ones among them, processes and workers that die, interrupts, batches resumed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

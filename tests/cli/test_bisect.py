@@ -1,7 +1,5 @@
 """``irc bisect``, and what other commands say and do for those who look for a wrong pass."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What the commands do with good input."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

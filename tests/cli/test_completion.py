@@ -1,7 +1,5 @@
 """``irc completion``: what shells complete with the scripts."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

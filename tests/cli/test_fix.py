@@ -1,7 +1,5 @@
 """``--fix``: models compiled for given sizes."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

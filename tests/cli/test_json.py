@@ -1,7 +1,5 @@
 """``--json`` of each command is what docs/reference/json-schema.json says."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex

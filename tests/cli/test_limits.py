@@ -1,7 +1,5 @@
 """``irc run --max-steps``, ``--max-bytes`` and ``--max-seconds``."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

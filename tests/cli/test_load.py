@@ -1,7 +1,5 @@
 """``--load``: files whose code is run before a command begins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which kind of model a file is, and how much of one is read."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

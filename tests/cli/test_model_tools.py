@@ -1,7 +1,5 @@
 """``irc inspect``, ``irc extract``, ``irc diff``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

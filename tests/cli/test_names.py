@@ -1,7 +1,5 @@
 """Names of any kind, from models and for files: nothing that is printed or written goes wrong for them."""
 
-from __future__ import annotations
-
 import sys
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """The command line as a process: its streams, its exit status, what it imports."""
 
-from __future__ import annotations
-
 import errno
 import importlib
 import io

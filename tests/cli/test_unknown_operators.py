@@ -1,7 +1,5 @@
 """Commands on models with operators that irc does not know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

@@ -1,7 +1,5 @@
 """Passes of others that are wrong: the command fails, names the pass, and leaves no file."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """Comparing the answers of both analyses about one graph."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any

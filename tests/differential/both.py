@@ -1,7 +1,5 @@
 """One graph in irc and in PyTorch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

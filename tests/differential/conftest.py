@@ -1,7 +1,5 @@
 """These tests compare with PyTorch: without it there is nothing to do. What they find is told at the end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any

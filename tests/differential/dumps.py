@@ -1,7 +1,5 @@
 """Graphs that PyTorch has made of modules: a scripted YOLOv3's dump, and those of the zoo."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass

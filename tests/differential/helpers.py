@@ -1,7 +1,5 @@
 """One operator, or one graph, through torch's interpreter and through irc's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

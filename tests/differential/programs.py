@@ -1,7 +1,5 @@
 """Random programs that irc and PyTorch both read: those of ``tests.alias.programs``, and what its oracle lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from irc.ir import Builder, Graph, Value, types

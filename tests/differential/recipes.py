@@ -1,7 +1,5 @@
 """Arguments of operators that random ones hardly ever fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import cycle
 from typing import Any

@@ -4,8 +4,6 @@ If PyTorch makes the move, something that it does not see must be what stands
 in the way: without that, the planner has to allow the move too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 

@@ -5,8 +5,6 @@ that irc denies: of the graph alone, and if irc is told what the model owns.
 Then how many irc alone gives, for reasons that ``answers.py`` requires.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

@@ -7,8 +7,6 @@ within `RELATIVE` of the largest one, with what PyTorch computes or with what it
 numbers: then PyTorch's own result is the less exact one.
 """
 
-from __future__ import annotations
-
 import random
 import re
 import sys

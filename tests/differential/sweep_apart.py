@@ -1,7 +1,5 @@
 """The sweep in a process of its own: where PyTorch ends that, it is a fault of the row, and the rest goes on."""
 
-from __future__ import annotations
-
 import random
 import signal
 from collections import Counter

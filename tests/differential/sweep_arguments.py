@@ -5,8 +5,6 @@ take, contiguous, permuted, strided, expanded or channels-last, and hold small n
 signed zeros, infinities, NaN, tiny and huge numbers. Where arguments must fit together, `FITTING` makes them.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What the sweep leaves out or excuses, each with the reason. Names are without ``aten::``; patterns match starts."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

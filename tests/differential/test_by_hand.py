@@ -1,7 +1,5 @@
 """Arguments that `tests.differential.sweep_arguments` hardly ever makes: several that must fit, in all their forms."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

@@ -4,8 +4,6 @@ Each test fails when PyTorch mends its answer. The second half of case 4 (update
 and the wrong half of 6 cannot be asked from Python; irc's side is in ``tests/alias``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

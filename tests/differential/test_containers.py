@@ -1,7 +1,5 @@
 """Operators on containers of anything: run by PyTorch from the text that irc prints, against both analyses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

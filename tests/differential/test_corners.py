@@ -1,7 +1,5 @@
 """Torch's own answers to the calls of ``tests/runtime/test_aten_corners.py``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs that PyTorch's analysis does not survive, and irc's answers about them."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Operators whose results depend on places and order: indexing, reductions, sorting, creation, against torch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """irc's analysis against PyTorch's, on what PyTorch makes of modules: see ``report.py``, which tells the counts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

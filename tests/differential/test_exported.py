@@ -4,8 +4,6 @@ Both exporters are asked: the one over ``torch.export``, which needs onnxscript,
 and the older one over tracing, which is left out where PyTorch no longer has it.
 """
 
-from __future__ import annotations
-
 import io
 import warnings
 from collections.abc import Callable, Generator, Sequence

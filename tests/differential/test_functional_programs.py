@@ -1,7 +1,5 @@
 """Programs that write into views give what they give in PyTorch, with their writes and without them."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.differential.helpers import run_both

@@ -4,8 +4,6 @@ Each operator is called with random arguments. Of PyTorch, a result is an operan
 irc, if it is the same array, which then has one shape and one set of strides.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """In-place forms of operators: there are all that torch has, and they write, share and refuse as torch's do."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What records state of the layouts of results is so, on calls that PyTorch takes, of tensors with reversed axes."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

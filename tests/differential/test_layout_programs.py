@@ -1,7 +1,5 @@
 """Random programs that look at strides, and write through views and copies, compute in irc what they do in PyTorch."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which types lists and dictionaries are of: what ``isinstance`` says in PyTorch and in irc."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Live TorchScript modules through irc: results, writes and state over several calls equal PyTorch's."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

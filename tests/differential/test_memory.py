@@ -5,8 +5,6 @@ of an argument share with it, and arguments whose bytes differ afterwards were
 written.
 """
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

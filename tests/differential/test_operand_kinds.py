@@ -1,7 +1,5 @@
 """Which kinds of element types operators take: the tables of irc's kernels against PyTorch, entry by entry."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from typing import Any

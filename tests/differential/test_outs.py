@@ -1,7 +1,5 @@
 """Operators that write into a tensor given as ``out=``: which element types it may have, and what it then holds."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from typing import Any

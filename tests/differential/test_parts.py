@@ -1,7 +1,5 @@
 """Parts of tensors: PyTorch knows storages only, so of views of one tensor it says that all may share."""
 
-from __future__ import annotations
-
 import torch
 
 from irc.alias import analyze

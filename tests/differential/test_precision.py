@@ -1,7 +1,5 @@
 """The pairs that allocation sites tell apart are one to PyTorch, whose wildcards merge what containers hold."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.alias.precision import PROGRAMS

@@ -1,7 +1,5 @@
 """irc's analysis against PyTorch's, on random programs that both read."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations_with_replacement
 

@@ -1,7 +1,5 @@
 """Every row of irc's tables against the schema that PyTorch has of that name and overload."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A short portion of the sweep over all rows; ``make sweep`` runs as much of it as one likes."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

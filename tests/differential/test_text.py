@@ -4,8 +4,6 @@ What TorchScript's text has no words for is listed in ``docs/reference/ir-text.m
 whether a graph has any of that decides whether PyTorch reads it, both ways.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from collections import Counter

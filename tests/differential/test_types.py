@@ -1,7 +1,5 @@
 """What shape inference says of an operator's results is what PyTorch's and irc's have, for random arguments."""
 
-from __future__ import annotations
-
 import random
 from itertools import islice
 from typing import Any

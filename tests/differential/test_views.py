@@ -1,7 +1,5 @@
 """Views and copies against torch: what shares memory with what, and where exactly."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

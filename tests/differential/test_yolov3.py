@@ -1,7 +1,5 @@
 """irc's analysis against PyTorch's, on a scripted YOLOv3 whose boxes are decoded in place."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations_with_replacement
 

@@ -1,7 +1,5 @@
 """The scripted YOLOv3, its boxes decoded in place, detects what it does in PyTorch, whatever passes have run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from importlib import util

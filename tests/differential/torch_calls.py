@@ -1,7 +1,5 @@
 """Random calls of torch's operators, by the types and names of their arguments."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What TorchScript's text cannot say (``docs/reference/ir-text.md``): ``torch._C.parse_ir`` refuses or misreads it."""
 
-from __future__ import annotations
-
 import keyword
 import math
 import re

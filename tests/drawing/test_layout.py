@@ -1,7 +1,5 @@
 """What makes a layered drawing readable: boxes apart, edges downwards, few crossings, and time close to linear."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Pictures as SVG: what is read of them by eyes, by screen readers and on paper."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html import escape

@@ -1,7 +1,5 @@
 """Which models ``make test`` takes, and which cannot be exported."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from tests.exports.examine import operators

@@ -1,7 +1,5 @@
 """One model: compiled, exported, checked, run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Who runs a model and what was made of it: ONNX Runtime, onnx.reference, irc itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

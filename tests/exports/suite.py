@@ -1,7 +1,5 @@
 """The models: onnx's node cases and its simple, PyTorch-operator, PyTorch-converted and light models."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path

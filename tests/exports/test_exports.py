@@ -3,8 +3,6 @@
 Of all that the onnx package brings along, those that `short` chooses; ``python -m tests.exports`` takes all.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 

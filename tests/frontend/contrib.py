@@ -1,7 +1,5 @@
 """Models of one operator of com.microsoft, and what they must give."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

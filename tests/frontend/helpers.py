@@ -1,7 +1,5 @@
 """Models for the front end's tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that are wrong as a whole: header, operators, names, cycles. Each is refused with one clear message."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes that are wrong: attributes, numbers of inputs and outputs, nested graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

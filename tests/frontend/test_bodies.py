@@ -1,7 +1,5 @@
 """Operators that import as their function body."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """Every model that the onnx package brings along imports, verifies and survives the way through text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

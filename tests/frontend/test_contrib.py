@@ -1,7 +1,5 @@
 """Operators of com.microsoft, which ONNX Runtime's optimisers put into models: layers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators of com.microsoft: attention, with caches, against NumPy."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

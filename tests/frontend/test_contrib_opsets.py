@@ -1,7 +1,5 @@
 """Bodies of operators of com.microsoft are written for the operator set of the model, so that it can be exported."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators of com.microsoft from quantized numbers to quantized numbers, against ONNX Runtime."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Operators of com.microsoft that compute with quantized numbers, against NumPy and ONNX Runtime."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """If, Loop, Scan and SequenceMap: blocks, captures, names, arities."""
 
-from __future__ import annotations
-
 import pytest
 from onnx import TensorProto, helper
 

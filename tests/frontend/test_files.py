@@ -1,7 +1,5 @@
 """Model files: weights left in the file, external data, and everything that can be wrong with either."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

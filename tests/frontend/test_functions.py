@@ -1,7 +1,5 @@
 """Local functions: calls, attributes, imports of their own, instances, limits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

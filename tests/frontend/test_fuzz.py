@@ -1,7 +1,5 @@
 """Whatever is done to a model, importing it gives a module that verifies or an irc.Error, never anything else."""
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Constants whose elements are all equal may stand for more than there is room for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is imported means what ONNX Runtime takes the model for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

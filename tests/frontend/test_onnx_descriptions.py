@@ -1,7 +1,5 @@
 """What a model says beside what it computes, and the types of its values, are there again in the exported model."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Modules to ONNX models: what is written, and that it computes the same. `tests/exports` has real models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

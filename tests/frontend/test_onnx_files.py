@@ -1,7 +1,5 @@
 """ONNX models as files: weights inside and beside, whole or not at all."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that ONNX Runtime writes or accepts although ONNX's checker does not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

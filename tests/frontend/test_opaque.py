@@ -1,7 +1,5 @@
 """Operators that irc does not know pass through: from the file to what is written, and around passes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

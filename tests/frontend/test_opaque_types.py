@@ -1,7 +1,5 @@
 """Declared types of what operators give that irc does not know, where other nodes hand it on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

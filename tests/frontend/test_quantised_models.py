@@ -1,7 +1,5 @@
 """What is quantised stays so in graphs, .irc files and ONNX files, and these compute the same bit for bit."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names, versions, inputs and outputs, initializers, control flow, captures."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

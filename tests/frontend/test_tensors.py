@@ -1,7 +1,5 @@
 """Tensors of all types in all encodings, sizes checked before allocation, laziness, splats, sparse tensors."""
 
-from __future__ import annotations
-
 import tracemalloc
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """TorchScript in, without torch: IR text, attributes given by path, objects that models keep."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What inputs, results and objects of TorchScript's graphs are called."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Constants of traces that are tensors without dimensions, and numbers to PyTorch."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Overloads with ``out=``."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """ONNX's types and irc's, both ways."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

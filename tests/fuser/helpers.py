@@ -1,7 +1,5 @@
 """Fusing IR text under every check there is."""
 
-from __future__ import annotations
-
 import irc.compiler  # noqa: F401  # registers the passes
 from irc.fuser.subgraph import is_group, subgraph_of
 from irc.ir import Graph, Node, parse_graph

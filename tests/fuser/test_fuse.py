@@ -1,7 +1,5 @@
 """What fuses, what does not and why, and what the groups look like."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Policies of one's own: the worked example of docs/how-to/fusion-policy.md, and that no policy makes a wrong group."""
 
-from __future__ import annotations
-
 import importlib
 import random
 import re

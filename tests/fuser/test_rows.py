@@ -1,7 +1,5 @@
 """What fuses with operators that reduce rows: pointwise operators, and reductions of the same rows, not products."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """``python -m tests.fuzz [N] [SEED]``: see ``make fuzz``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

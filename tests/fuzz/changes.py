@@ -1,7 +1,5 @@
 """Changes to a program that keep its analysis: passes, moves, values declared unknown."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Running many programs: what was exercised, or the smallest one that the analysis is wrong about."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Random programs on real memory, as ``make fuzz`` runs them, but few."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.fuzz.run import fuzz

@@ -1,7 +1,5 @@
 """The programs that ``test_fuzz`` runs catch the mistakes that are put into the analysis."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No answer depends on what was asked before: with lists that hold themselves, too."""
 
-from __future__ import annotations
-
 import random
 
 from hypothesis import given

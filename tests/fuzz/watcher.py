@@ -1,7 +1,5 @@
 """What a run of a program exercised."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from irc.alias import AliasDb

@@ -4,8 +4,6 @@ The graphs are well formed (they verify) but mean nothing: they are for what
 must hold of any graph, such as that text reads back as it was.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Python's copying and pickling of what holds graphs."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Callable

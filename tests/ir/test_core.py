@@ -1,7 +1,5 @@
 """The core: order, use lists, names, iteration while nodes change, nesting, cloning."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

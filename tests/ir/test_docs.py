@@ -1,7 +1,5 @@
 """The examples in docs/reference/ir-text.md are what irc reads and says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Structural equality: every kind of difference is found, and nothing else is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

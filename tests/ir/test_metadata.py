@@ -1,7 +1,5 @@
 """Metadata of nodes, values and blocks: text, copies, moves; merging them, within bounds."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """``docs/reference/schemas.md`` shows rows as they are."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

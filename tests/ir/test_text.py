@@ -1,7 +1,5 @@
 """IR text: its layout, and that it reads back exactly."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

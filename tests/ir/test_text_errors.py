@@ -1,7 +1,5 @@
 """IR text that is wrong: where and what, limits, no quadratic time, no other exception."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

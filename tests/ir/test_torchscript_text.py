@@ -1,7 +1,5 @@
 """The text that PyTorch prints, what it cannot read back itself included."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from typing import Any

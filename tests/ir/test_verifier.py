@@ -1,7 +1,5 @@
 """The verifier: what it refuses, and how it says where."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

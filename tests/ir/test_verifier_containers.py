@@ -1,7 +1,5 @@
 """The verifier on what is taken out of containers, handed on and carried: its type is what passes go by."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

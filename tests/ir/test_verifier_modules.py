@@ -1,7 +1,5 @@
 """What passes may do to graphs and modules without their methods: the verifier says so, and never stumbles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

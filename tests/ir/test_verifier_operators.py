@@ -1,7 +1,5 @@
 """The verifier on operators: numbers of inputs, outputs and blocks, types, attributes."""
 
-from __future__ import annotations
-
 import pytest
 
 from irc.errors import Error

@@ -1,7 +1,5 @@
 """Overloads that the same inputs fit: their results tell them apart."""
 
-from __future__ import annotations
-
 import pytest
 
 from irc.errors import Error

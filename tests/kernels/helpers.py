@@ -7,11 +7,10 @@ into their inputs, results are C-order arrays, and share memory with an input
 only where the operator is one of `MAY_SHARE`.
 """
 
-from __future__ import annotations
-
 import copy
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -20,9 +19,6 @@ from onnx import helper, numpy_helper
 import irc.runtime.kernels  # noqa: F401  registers every family
 from irc.runtime.kernels.registry import find_binder
 from tests.elsewhere import run_onnxruntime
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 MAY_SHARE = frozenset(
     "Identity Reshape Squeeze Unsqueeze Flatten Transpose Slice Split Expand Dropout Optional OptionalGetElement "

@@ -4,8 +4,6 @@ A float is rounded to its type only where that makes it infinite, zero or subnor
 the expression itself loses.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Which element type results of operands of several have."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

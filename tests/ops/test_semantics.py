@@ -1,7 +1,5 @@
 """Each record's kernel computes what its semantics say, within the error that it states."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Running pipelines on IR text, under every check there is."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -4,8 +4,6 @@ A case is the body of a graph that makes ``%y`` out of ``%x : Float(2, 3)`` and 
 computed from ``%y``, so that names of outputs do not come into it. Numbers stand for constants (`with_constants`).
 """
 
-from __future__ import annotations
-
 import re
 
 

@@ -1,7 +1,5 @@
 """Attention written as several operators becomes one, gives what they do, and is decomposed again in ONNX."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

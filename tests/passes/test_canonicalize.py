@@ -3,8 +3,6 @@
 The cases are in `rewrite_cases`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The worked example of docs/how-to/writing-a-pass.md does what the page says."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fixing the sizes of named dimensions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

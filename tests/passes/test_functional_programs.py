@@ -1,7 +1,5 @@
 """Writes into results of views, made functional: the same results, whatever layouts tensors have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The work of passes grows no faster than the graph, counted and not timed."""
 
-from __future__ import annotations
-
 import re
 import tracemalloc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is far apart: the work that it takes is counted, as in `test_growth`."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """What containers hold, loops carry or nothing is known of: the work that it takes is counted, as in `test_growth`."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -1,7 +1,5 @@
 """Results over operands: where it is right, and each reason why it is not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from onnx import parser

@@ -5,8 +5,6 @@ A file holds sections that ``# -----`` lines part. Each begins with
 against the text of the transformed graph (or module, if there are functions).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

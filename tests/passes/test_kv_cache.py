@@ -1,7 +1,5 @@
 """Concat onto what comes back: where it becomes ``irc::append_``, where not and why, and the way back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Passes keep how tensors lie in memory where something sees it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What looks at strides sees constants, and results that are written over operands, as new tensors lie."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Constants that grow when they are folded, strings and lists too, grow no further than models may."""
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

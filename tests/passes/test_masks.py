@@ -1,7 +1,5 @@
 """Softmax of what may all be masked, as PyTorch's exporters write it, is one operator, and is decomposed in ONNX."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

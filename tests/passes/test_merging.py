@@ -1,7 +1,5 @@
 """What is decided one by one and done at once: nodes that are merged, attributes that are frozen."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Passes on graphs that change shapes and strides of tensors in place: two tensors of one memory stay two."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

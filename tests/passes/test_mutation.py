@@ -4,8 +4,6 @@ Each is a case that PyTorch 2.13 gets wrong, or that a pass gets wrong which doe
 views, containers, branches and calls, on the next iteration of a loop, on no iteration at all.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

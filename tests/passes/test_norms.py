@@ -1,7 +1,5 @@
 """Normalisations written as several operators become operators, and are decomposed again for older operator sets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -3,8 +3,6 @@
 A model may hold any number. Whatever comes of it is a type that text can say, or an `irc.Error`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import functools
 from dataclasses import InitVar, dataclass, field, fields
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Where rewritten nodes come from: the names of the model's nodes and their metadata, through every pass."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Every pass that rewrites says of what it makes from which nodes of the model that comes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Passes keep the alias analysis they were lent: counters, never clocks."""
 
-from __future__ import annotations
-
 import gc
 from contextlib import AbstractContextManager
 from typing import Any

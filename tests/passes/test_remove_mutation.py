@@ -1,7 +1,5 @@
 """In-place operators made functional: the same results, no writes; and each reason why some stay."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

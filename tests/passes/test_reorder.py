@@ -1,7 +1,5 @@
 """Which operators run in place after re-ordering, what must not move, and what it may cost."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, note

@@ -1,7 +1,5 @@
 """What the specification requires of attributes and operands beyond their types is checked when a model is compiled."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs that some pass once gave other results: what each computes with no pass, and with those and all others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Who may hold which memory: nobody is overlooked, at however many places he may be."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 from hypothesis import example, given

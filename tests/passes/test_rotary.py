@@ -1,7 +1,5 @@
 """Halves that are rotated, as exporters write rotary positions, are one copy, and are decomposed again in ONNX."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shape inference: what it says must be true of what the operators really give."""
 
-from __future__ import annotations
-
 import re
 from itertools import count
 

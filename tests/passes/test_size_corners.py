@@ -1,7 +1,5 @@
 """Where shape arithmetic is not what it seems: optimised programs give what they give as they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sizes as sums and products of others, where types have no name for them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What inference says of sizes and of shape arithmetic is so in runs, of random programs of shape arithmetic."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

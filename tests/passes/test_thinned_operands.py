@@ -1,7 +1,5 @@
 """What is said of ONNX operators' results is so in runs, of operands that have axes of 1, or fewer axes."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from typing import Any

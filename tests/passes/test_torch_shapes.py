@@ -1,7 +1,5 @@
 """Shape inference on TorchScript's operators. That it is true of runs, tests/programs/test_types.py checks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Types say what tensors are when they are made: what changes shapes in place makes them untrue for what follows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

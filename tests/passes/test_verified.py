@@ -1,7 +1,5 @@
 """What a pipeline leaves is verified, and the pass that broke it is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """What passes do to weights: fold, share and drop them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

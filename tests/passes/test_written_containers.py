@@ -1,7 +1,5 @@
 """What is written in loops, lists and tuples: the same results after passes, under every check, saved and loaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Nodes whose operands or attributes make no sense are no identities: every pipeline refuses them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

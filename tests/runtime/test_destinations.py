@@ -1,7 +1,5 @@
 """Results that are made where they are copied to: what is made there, and what must not be."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

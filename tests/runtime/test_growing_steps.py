@@ -1,7 +1,5 @@
 """Steps of sessions with growing caches: their memory is planned, and a backend compiles them, whatever may happen."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Forms that follow from the inputs', against those that values have in runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

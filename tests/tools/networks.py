@@ -1,7 +1,5 @@
 """Networks of any size to break, of residual blocks with normalisation and attention, and light models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

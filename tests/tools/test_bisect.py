@@ -1,7 +1,5 @@
 """`bisect` names the rewrite, the kernel or the backend that is wrong, and leaves at most five nodes that show it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar

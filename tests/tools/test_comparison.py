@@ -1,7 +1,5 @@
 """`irc.diff`: nothing for equal models, and for others exactly what differs."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from importlib.util import find_spec

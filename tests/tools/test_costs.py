@@ -1,7 +1,5 @@
 """`irc.tools.costs`: operations of known models and of single operators, parameters and bytes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

@@ -4,8 +4,6 @@ Each case is a small graph. The test applies the remedy by its data alone, compi
 give the same results, and count fewer copies, or more results in place, where the remark promised that.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field, replace
 from functools import partial

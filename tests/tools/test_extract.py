@@ -1,7 +1,5 @@
 """A part of a model computes what the model computes there, and has no more than it needs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

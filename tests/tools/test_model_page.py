@@ -1,7 +1,5 @@
 """The page of a model: that its data are the model's, and in Chromium, that a reader finds them."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

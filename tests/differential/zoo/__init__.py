@@ -1,7 +1,5 @@
 """Modules of many kinds, and inputs for them: what people write, and corners of what TorchScript allows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

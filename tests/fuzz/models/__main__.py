@@ -1,7 +1,5 @@
 """``python -m tests.fuzz.models N SEED``: try N mutants; ``... N SEED NUMBER`` writes one to mutant-NUMBER.onnx."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

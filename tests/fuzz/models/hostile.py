@@ -1,7 +1,5 @@
 """Mutations that ask for too much: iterations, sizes, functions that double each other."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

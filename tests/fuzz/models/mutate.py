@@ -1,7 +1,5 @@
 """One mutant: a model, and what is done to it."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

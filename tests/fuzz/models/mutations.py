@@ -1,7 +1,5 @@
 """Mutations: what each does to a model, so that it still parses, and what is done to its bytes."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from typing import Any

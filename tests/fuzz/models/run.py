@@ -1,7 +1,5 @@
 """Trying many mutants: what became of each, by mutation, and those that irc did wrong."""
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The models that are mutated: small, and together most of what models consist of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path

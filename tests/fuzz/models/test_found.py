@@ -1,7 +1,5 @@
 """What mutated models have found: each is refused with a code that fits, or computed."""
 
-from __future__ import annotations
-
 from typing import Any
 from unittest.mock import patch
 

@@ -1,7 +1,5 @@
 """Mutated models, as ``make fuzz-models`` tries them, but few; and that it would notice."""
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
 from pathlib import Path

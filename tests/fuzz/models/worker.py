@@ -3,8 +3,6 @@
 Requests and answers are pickles over a pipe between two processes of this suite.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 import time
