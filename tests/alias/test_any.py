@@ -3,15 +3,13 @@
 import pytest
 
 from irc.alias import analyze
-from irc.alias.rules import is_functional, unknown_operators
-from irc.ir import Builder, Graph, parse_graph, parse_module, types
+from irc.alias.rules import unknown_operators
+from irc.ir import parse_graph, parse_module, types
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
-from irc.ops import register
-from irc.passes import PassManager, parse_pipeline, registry
+from irc.passes import registry
 from irc.passes.base import PassContext
 from tests.alias.helpers import Case
 from tests.alias.test_schema import overload
-from tests.operators import operator_of
 from tests.tables import with_constants
 
 T, INT, ANY = types.TENSOR, types.INT, types.ANY
@@ -70,72 +68,6 @@ def test_an_argument_that_may_be_anything_settles_nothing() -> None:
     assert overload("aten::add", ListType(OptionalType(ANY)), ListType(T)) == "t"
     assert overload("aten::add", TupleType((ANY,)), ListType(T)) is None
     assert overload("aten::relu", ANY) == ""
-
-
-def test_a_formal_that_takes_anything_fits_tensors_too() -> None:
-    register(
-        operator_of(
-            "anything::pick(Tensor(a) x, Any y) -> Tensor(a=)", "anything::pick.t(Tensor x, Tensor y) -> Tensor"
-        )
-    )
-    graph = Graph()
-    b = Builder(graph)
-    x = graph.add_input(T)
-    p, q = b.op("aten::relu", x), b.op("aten::neg", x)
-    r = b.op("anything::pick", p, q)
-    db = analyze(graph)
-    assert db.must_alias(r, p)
-    assert db.may_alias(r, p)
-    assert not db.may_alias(r, q)
-
-
-def test_what_is_not_settled_is_unknown_and_leaves_traces() -> None:
-    c = Case(TEXT.format("%e : Tensor = aten::__getitem__(%a, %z)"))
-    assert list(unknown_operators(c.graph)) == ["aten::__getitem__"]
-    assert not c.db.must_alias(c["e"], c["y"])
-    node = c.node("w")
-    c.replace("w", "x")
-    for gone in (node, c.node("e")):
-        c.db.erase_node(gone)
-        gone.erase()
-    c.db.check()
-    c.db.tighten()
-    c.db.check()
-    assert not c.db.escapes(c["y"])
-
-
-@pytest.mark.parametrize(
-    "node",
-    [
-        "aten::cos(%x, %out)",
-        "aten::sum(%x, %n, %out)",  # another overload has as many arguments
-        "aten::sum(%x, %n, %any)",
-        "aten::sum(%x, %n, %perhaps)",
-        "aten::conj_physical(%x, %out)",  # a view
-        "aten::randperm(%z, %out)",
-        "aten::unsafe_split(%x, %o, %z, %outs)",
-        "aten::relu_(%x, %out)",
-    ],
-)
-def test_what_is_given_for_a_result_is_written(node: str) -> None:
-    """Where graphs are imported or compiled, it is written out."""
-    graph = parse_graph(f"""graph(%x : Tensor, %out : Tensor, %outs : Tensor[]):
-      %n : NoneType = prim::Constant()
-      %z : int = prim::Constant[value=0]()
-      %o : int = prim::Constant[value=1]()
-      %any : Any = prim::unchecked_cast(%out)
-      %perhaps : Tensor? = prim::unchecked_cast(%out)
-      %y : Tensor = {node}
-      return (%out, %outs)
-    """)
-    (y, kind) = graph.value("y"), node.partition("(")[0]
-    assert y.node is not None and not is_functional(y.node)
-    db = analyze(graph)
-    assert db.writes_to_alias(y.node, [graph.value("outs" if "outs" in node else "out")])
-    assert db.may_alias(y, graph.value("out"))
-    assert list(unknown_operators(graph)) == [kind]
-    PassManager(parse_pipeline("cse,dce")).run(graph)
-    assert kind in str(graph)
 
 
 def test_settled_where_all_overloads_do_the_same() -> None:

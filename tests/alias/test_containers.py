@@ -91,21 +91,6 @@ graph(%self : __torch__.M, %x : Tensor):
     assert c.db.is_mutable(c.node("prim::SetAttr"))
 
 
-def test_attributes_of_objects_that_the_graph_makes() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %o : __torch__.Box = prim::CreateObject()
-   = prim::SetAttr[name="p"](%o, %a)
-   = prim::SetAttr[name="q"](%o, %b)
-  %p : Tensor = prim::GetAttr[name="p"](%o)
-  %q : Tensor = prim::GetAttr[name="q"](%o)
-  return (%x)
-""")
-    c.claims("p ~ a, p !~ q, o has b, o !has x")
-
-
 def test_onnx_sequences_and_optionals() -> None:
     c = Case("""
 graph(%x : Float(2), %y : Float(2), %i : Long()):
@@ -172,22 +157,6 @@ graph(%self : __torch__.Net, %x : Tensor):
     assert c.db.escapes(c["a"]), "the object outlives the run"
     assert {str(x) for x in c.db.locations(c["w"])} == {'attribute @"shared" : Tensor'}
     assert {str(x) for x in c.db.locations(c["p"])} == {"attribute %self.p : __torch__.Box"}
-
-
-def test_objects_that_escape() -> None:
-    c = with_objects(
-        """
-graph(%self : __torch__.Net, %x : Tensor):
-  %r : Tensor = foreign::op(%self)
-  %w : Tensor = prim::GetAttr[name="weight"](%self)
-  %a : Tensor = aten::relu(%x)
-  return (%a)
-""",
-        self=Object(ClassType("__torch__.Net"), {"weight": Tensor.of([1.0, 2.0], "weight")}),
-    )
-    assert c.alias("r", "w")
-    assert c.alias("w", "x"), "unknown code may have set the attribute"
-    c.claims("w written, w !~ a")
 
 
 def test_weights_in_constant_containers_are_those_of_constants() -> None:

@@ -9,7 +9,6 @@ from irc.alias import analyze
 from irc.alias.location_sets import intersects
 from irc.ir import Tensor, parse_graph, parse_module
 from irc.ir.builder import Builder
-from irc.ir.region_flow import inner_graph
 from irc.passes import PassManager
 from irc.runtime.plan import lower
 from tests.programs.interpreter import share, share_inside
@@ -48,36 +47,6 @@ def test_constants_of_one_weight_are_one_memory(weight: np.ndarray[Any, Any]) ->
     assert np.shares_memory(*lower(graph).run([]))
 
 
-def test_what_a_function_is_given_may_be_a_constant_of_functions() -> None:
-    """Callers hand on what it returned: so far as the function alone knows, its parameters may be any constants."""
-    module = parse_module("""
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Float(2, 3), %b : Float(2, 3) = prim::CallFunction(%f, %x)
-  %c : Float(2, 3), %d : Float(2, 3) = prim::CallFunction(%f, %a)
-  return (%c, %d)
-
-graph f(%x : Float(2, 3)):
-  %g : Function = prim::Constant[name="g"]()
-  %k : Float(2, 3) = prim::Constant[value=splat(-2.)]()
-  %held : Tensor[] = prim::CallFunction(%g)
-  %z : int = prim::Constant[value=0]()
-  %e : Tensor = aten::__getitem__(%held, %z)
-  %y : Float(2, 3) = aten::relu(%x)
-  return (%k, %y)
-
-graph g():
-  %held : Tensor[] = prim::Constant[value=[tensor<Float(1)>([1.])]]()
-  return (%held)
-""")
-    graph = module.graphs["f"]
-    db = analyze(graph)
-    x, k, held, e, y = map(graph.value, ["x", "k", "held", "e", "y"])
-    assert db.may_alias(x, k) and db.may_alias(x, e) and db.may_contain_alias(held, x)
-    assert not any(db.may_alias(y, v) for v in (x, k, e))
-    db.check()
-
-
 def test_constants_of_functions_are_known_from_the_start() -> None:
     """Whoever keeps what one value denotes and asks about a constant later misses nothing."""
     module = parse_module("""
@@ -100,27 +69,6 @@ graph f(%p : Any[]):
     held = db.location_set(p)
     assert intersects(held, db.location_set(new))
     db.check()
-
-
-def test_so_it_is_with_fusion_groups() -> None:
-    module = parse_module("""
-graph(%x : Float(2)):
-  %n : int = prim::Constant[value=3]()
-  %true : bool = prim::Constant[value=True]()
-  %y : Float(2) = prim::Loop(%n, %true, %x)
-    block0(%i : int, %p : Float(2)):
-      %q : Float(2) = prim::FusionGroup_0(%p)
-      -> (%true, %q)
-  return (%y)
-with prim::FusionGroup_0 = graph group(%p : Float(2)):
-  %k : Float(2) = prim::Constant[value=splat(-2.)]()
-  return (%k)
-""")
-    node = module.main.value("q").node
-    group = node and inner_graph(node)
-    assert group is not None
-    for db in (analyze(group, module), analyze(group)):
-        assert db.may_alias(group.inputs[0], group.outputs[0])
 
 
 def test_a_list_that_is_a_constant_of_a_function_is_one_in_all_calls() -> None:
@@ -157,32 +105,3 @@ graph g():
         for j, b in enumerate(outputs[:i]):
             assert db.may_alias(a, b) is share(found[i], found[j]), (a.name, b.name)
             assert db.may_contain_alias(a, b) is share_inside(found[i], found[j]), (a.name, b.name)
-
-
-def test_what_is_put_into_such_a_list_is_forgotten_when_that_is_erased() -> None:
-    """It would not run, for nobody can change the list; the analysis need not know."""
-    module = parse_module("""
-graph(%x : Float(1)):
-  %g : Function = prim::Constant[name="g"]()
-  %a : Tensor[] = prim::CallFunction(%g)
-  %y : Float(1) = aten::neg(%x)
-  %more : Tensor[] = aten::append(%a, %y)
-  %b : Tensor[] = prim::CallFunction(%g)
-  %z : int = prim::Constant[value=0]()
-  %e : Tensor = aten::__getitem__(%b, %z)
-  return (%a, %e, %y)
-
-graph g():
-  %held : Tensor[] = prim::Constant[value=[tensor<Float(1)>([1.])]]()
-  return (%held)
-""")
-    db = analyze(module.main)
-    e, y, more = map(module.main.value, ["e", "y", "more"])
-    assert db.may_alias(e, y)
-    node = more.node
-    assert node is not None
-    db.erase_node(node)
-    node.erase()
-    db.tighten()
-    assert not db.may_alias(e, y)
-    db.check()

@@ -104,34 +104,6 @@ graph(%l : Tensor[], %x : Tensor):
     c.claims("a ~ b, l has a, a !~ x, x !written, l written")
 
 
-def test_must_alias() -> None:
-    c = Case("""
-graph(%x : Tensor, %s : int[], %t : bool):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %v : Tensor = aten::t(%a)
-  %vv : Tensor = aten::permute(%v, %s)
-  %r : Tensor = aten::reshape(%a, %s)
-  %p : Tensor = aten::select(%a, %z, %z)
-  %q : Tensor = aten::select(%v, %z, %z)
-  %w : Tensor = aten::relu_(%a)
-  %c : Tensor = aten::contiguous(%a, %z)
-  %i : Tensor = prim::If(%t)
-    block0():
-      -> (%a)
-    block1():
-      -> (%v)
-  return (%vv)
-""")
-    must = c.db.must_alias
-    for a, b in (("a", "a"), ("a", "v"), ("vv", "w"), ("p", "a"), ("vv", "p"), ("q", "w")):
-        assert must(c[a], c[b]), (a, b)
-        assert must(c[b], c[a]), (b, a)
-        assert c.alias(a, b)
-    for a, b in (("a", "r"), ("a", "c"), ("p", "q"), ("a", "x"), ("a", "i"), ("z", "z")):
-        assert not must(c[a], c[b]), (a, b)
-
-
 @pytest.mark.parametrize(
     ("result", "functional"),
     [
@@ -255,34 +227,6 @@ def test_what_is_known_by_an_interface_is_an_object_of_some_class(order: str) ->
       return (%c, %other)
     """)
     c.claims("made ~ j, c ~ j, other !~ j, made written, c written, other !written")
-
-
-def test_what_is_never_initialised_is_no_memory() -> None:
-    """TorchScript's place holder after a branch that raises."""
-    c = Case("""
-graph(%x : Tensor, %c : bool):
-  %u : Tensor = prim::Uninitialized()
-  %v : Tensor = aten::relu(%x)
-  %r : Tensor = prim::If(%c)
-    block0():
-      -> (%v)
-    block1():
-      -> (%u)
-  %s : Tensor = prim::If(%c)
-    block0():
-      -> (%u)
-    block1():
-      -> (%x)
-  return (%r, %s)
-""")
-    assert not c.alias("u", "u")
-    assert c.db.locations(c["r"]) == c.db.locations(c["v"])
-    assert not c.alias("r", "s")
-    with c.db.rewrite():
-        c["u"].replace_all_uses_with(c["v"])
-        c.db.replace_value(c["u"], c["v"])
-    c.db.check()
-    assert c.alias("s", "v")
 
 
 def test_queries_refuse_names() -> None:

@@ -68,42 +68,6 @@ graph(%x : Tensor):
     c.db.check()
 
 
-IN_TURN = """
-graph(%x : Tensor, %c : bool):
-  %d : Tensor = aten::relu(%x)
-  %v0 : Tensor = aten::neg(%x)
-  %v1 : Tensor = prim::If(%c)
-    block0():
-      %a0 : Tensor = aten::relu_(%v0)
-      -> (%a0)
-    block1():
-      %b0 : Tensor = aten::abs(%v0)
-      -> (%b0)
-  %v2 : Tensor = prim::If(%c)
-    block0():
-      %a1 : Tensor = aten::relu_(%v1)
-      -> (%a1)
-    block1():
-      %b1 : Tensor = aten::abs(%v1)
-      -> (%b1)
-  %a2 : Tensor = aten::relu_(%v2)
-  return (%v0, %v2)
-"""
-
-
-@pytest.mark.parametrize("asked", ["", "v0", "v1", "a1", "v2", "a2"])
-@pytest.mark.parametrize("new", ["d", "v0"])
-def test_what_was_known_before_is_not_handed_on(asked: str, new: str) -> None:
-    """Who writes is first looked at by the update itself, when some of the values are known and others are not."""
-    c = Case(IN_TURN)
-    if asked:
-        assert c.alias(asked, "b0") == (asked != "v0")
-    c.replace("b0", new)
-    assert c.alias("v2", new) and c.alias("a2", new)
-    assert c.db.writes_to_alias(c.node("a2"), c[new])
-    c.db.check()
-
-
 ROLES = """
 graph(%x : Float(2, 4), %m : Float(4)):
   %off : bool = prim::Constant[value=False]()
@@ -196,51 +160,6 @@ graph(%x : Tensor, %i : int):
     c.replace("z", new)
     assert c.alias("e", "b") == c.written("b") == second
     assert c.alias("e", "a") == (new != "one")
-    c.db.check()
-
-
-def test_none_becomes_a_tensor() -> None:
-    c = Case("""
-graph(%x : Tensor, %c : bool):
-  %n : NoneType = prim::Constant()
-  %m : NoneType = prim::Constant()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %r : Tensor? = prim::If(%c)
-    block0():
-      -> (%n)
-    block1():
-      -> (%m)
-  %u : Tensor = prim::unchecked_unwrap_optional(%r)
-  %l : Tensor?[] = prim::ListConstruct(%n, %r)
-  %w : Tensor = aten::relu_(%u)
-  return (%l)
-""")
-    assert not c.written("a") and not c.contain("l", "a")
-    c.replace("n", "a")
-    c.claims("u ~ a, a written, l has a, u !~ b, l !has b")
-    c.db.check()
-    c.replace("m", "b")
-    assert c.alias("u", "b") and c.written("b") and c.contain("l", "b")
-    c.db.check()
-
-
-def test_what_is_none_on_every_path_becomes_a_tensor() -> None:
-    c = Case("""
-graph(%x : Tensor, %c : bool):
-  %a : Tensor = aten::relu(%x)
-  %r : Tensor? = prim::If(%c)
-    block0():
-      -> (None)
-    block1():
-      -> (None)
-  %q : Tensor? = prim::unchecked_cast(%a)
-  %u : Tensor = prim::unchecked_unwrap_optional(%r)
-  %w : Tensor = aten::relu_(%u)
-  return (%q, %w)
-""")
-    c.replace("r", "q")
-    assert c.alias("u", "a") and c.written("a")
     c.db.check()
 
 
@@ -350,32 +269,6 @@ def test_another_function_is_called(before: str, after: str, called: str) -> Non
         assert db.is_tight
         db.check()
     assert work == (db.solves, db.regions), "the same function is called"
-
-
-def test_copies_in_a_list_are_done_without_one_by_one() -> None:
-    """What the list holds is not written anew for each; what was copied may itself be replaced later."""
-    graph = Graph()
-    b = Builder(graph)
-    given = [b.op("aten::relu", graph.add_input(types.TENSOR)) for _ in range(3)]
-    copies = [b.op("onnx::Identity", value) for value in given]
-    whole = b.op("prim::ListConstruct", *copies, type=types.ListType(types.TENSOR))
-    written = b.op("aten::relu_", given[0])
-    graph.set_outputs([whole, written])
-    db = analyze(graph)
-    assert all(db.may_contain_alias(whole, value) for value in given)
-    for copy, value in zip(copies, given, strict=True):
-        copy.replace_all_uses_with(value)
-        db.replace_value(copy, value)
-        db.check()
-    given[2].replace_all_uses_with(given[1])
-    db.replace_value(given[2], given[1])
-    for copy in copies:
-        assert copy.node is not None
-        db.erase_node(copy.node)
-        copy.node.erase()
-        db.check()
-    assert db.may_contain_alias(whole, given[1]) and not db.may_contain_alias(whole, given[2])
-    assert (db.solves, db.regions) == (1, 0)
 
 
 ELEMENTS = """

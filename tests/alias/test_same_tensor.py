@@ -43,42 +43,6 @@ graph(%x : Tensor, %n : int):
     }
 
 
-BRANCHES = """
-graph(%x : Tensor, %t : bool, %m : int):
-  %z : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %y : Tensor = aten::neg(%x)
-  %same : Tensor, %written : Tensor, %view : Tensor, %part : Tensor, %other : Tensor = prim::If(%t)
-    block0():
-      %r : Tensor = aten::relu_(%y)
-      %v : Tensor = aten::t(%y)
-      %s : Tensor = aten::select(%y, %z, %z)
-      -> (%y, %r, %v, %s, %y)
-    block1():
-      %deep : Tensor = prim::If(%t)
-        block0():
-          -> (%y)
-        block1():
-          %q : Tensor = aten::neg_(%y)
-          -> (%q)
-      -> (%y, %deep, %y, %y, %x)
-  return (%same)
-"""
-
-
-def test_a_branch_that_returns_the_same_either_way() -> None:
-    c = Case(BRANCHES)
-    assert relations(c, "same y, written y, view y, part y, other y, same written, view part") == {
-        "same y": "same",
-        "written y": "same",
-        "view y": "must",
-        "part y": "must",
-        "other y": "may",
-        "same written": "same",
-        "view part": "must",
-    }
-
-
 def test_a_loop_that_carries_a_value_unchanged() -> None:
     results, params = (", ".join(f"%{prefix}{letter} : Tensor" for letter in "abcdefg") for prefix in ("", "p"))
     c = Case(f"""
@@ -175,42 +139,6 @@ def test_branches_nested_deeper_than_pythons_stack_are_left_alone() -> None:
     assert db.same_tensor(blocks[-3].returns[0], x)
 
 
-CALLED = """
-graph(%x : Tensor, %s : int[]):
-  %z : int = prim::Constant[value=0]()
-  %n : NoneType = prim::Constant()
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::neg(%x)
-  %c : Tensor = aten::neg(%x)
-  %e : Tensor = aten::neg(%x)
-  %va : Tensor = aten::t(%a)
-  %vb : Tensor = aten::t(%b)
-  %vc : Tensor = aten::t(%c)
-  %ve : Tensor = aten::t(%e)
-  %f : Function = prim::Constant[name="f"]()
-  %r : Tensor = prim::CallFunction(%f, %a, %b, %c, %e, %s)
-  return (%r)
-graph f(%p : Tensor, %q : Tensor, %r : Tensor, %o : Tensor, %s : int[]):
-  %n : NoneType = prim::Constant()
-  %g : Function = prim::Constant[name="g"]()
-  %t : Tensor = prim::CallFunction(%g, %p)
-  %u : Tensor = aten::relu_(%q)
-  %w : Tensor = aten::resize_(%r, %s, %n)
-  return (%p)
-graph g(%p : Tensor):
-  %t : Tensor = aten::t_(%p)
-  return (%t)
-"""
-
-
-def test_functions_tell_their_callers_what_they_change() -> None:
-    c = Case(CALLED)
-    assert [c.db.has_metadata_writers(c[name]) for name in "abce"] == [True, False, True, False]
-    assert [c.db.has_writers(c[name]) for name in "abce"] == [True, True, True, False]
-    assert [c.db.must_alias(c[name], c[f"v{name}"]) for name in "abce"] == [True, True, False, True]
-    c.db.check()
-
-
 CHANGES = [(each.kind, each.changes) for each in records("aten") if each.changes or each.kind == "aten::relu_"]
 
 
@@ -239,17 +167,3 @@ graph(%x : Tensor, %y : Tensor, %s : int[]):
     c.db.tighten()
     assert not c.db.has_metadata_writers(c["a"])
     c.db.check()
-
-
-def test_unknown_code_may_change_the_shape_of_what_it_may_know() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::neg(%x)
-  %v : Tensor = aten::t(%b)
-  %w : Tensor = aten::t(%a)
-  %r : Tensor = no::such(%a)
-  return (%r)
-""")
-    assert [c.db.has_metadata_writers(c[name]) for name in "xabr"] == [True, True, False, True]
-    c.claims("b = v, a != w")

@@ -4,7 +4,6 @@ import pytest
 
 from irc.alias.rules import unknown_operators
 from irc.ir import parse_graph, parse_module
-from irc.ir.kinds import SUBGRAPHS
 from tests.alias.helpers import Case
 from tests.passes.helpers import cases
 
@@ -50,20 +49,6 @@ with prim::FusionGroup_1 = graph(%u : Tensor):
 @pytest.mark.parametrize(("body", "claims"), cases(CLAIMS))
 def test_groups_and_operators(body: str, claims: str) -> None:
     Case(f"{HEAD}{body}\n").claims(claims)
-
-
-@pytest.mark.parametrize("kind", sorted(SUBGRAPHS))
-def test_views_and_writes_inside_reach_outside(kind: str) -> None:
-    c = Case(f"""{HEAD}  %p : Tensor, %r : Tensor = {kind}_0(%a, %b)
-  return (%p, %r)
-with {kind}_0 = graph(%u : Tensor, %v : Tensor):
-  %t : Tensor = aten::t(%u)
-  %w : Tensor = aten::relu_(%t)
-  %s : Tensor = aten::neg(%w)
-  return (%t, %s)
-""")
-    c.claims("p ~ a, r !~ a, a written, b !written")
-    assert c.db.is_mutable(c.node("p")) and c.db.writes_to_alias(c.node("p"), c["a"])
 
 
 SHARING = "Identity(%a); Reshape(%a, %i); Squeeze(%a); Unsqueeze(%a, %i); Flatten(%a); Transpose(%a); "
