@@ -3,62 +3,106 @@
 import ast
 from collections.abc import Iterable
 from itertools import count
+from textwrap import dedent
 
 from irc.ir import parse_module
 from irc.passes.shapes import Inference
 
 ELEMENTS = {int: "Long", float: "Float", bool: "Bool"}
 
+RESULTS = {"prim::ListConstruct": "int[]", "aten::size": "int"}
+RESULTS |= dict.fromkeys([f"aten::{name}" for name in ("unbind", "split", "chunk", "tensor_split")], "Tensor[]")
+"""What operators give, where a statement does not tell and it is no Tensor."""
 
-def ir(inputs: str, body: str, outputs: str, **groups: tuple[str, str, str]) -> str:
+
+def ir(inputs: str, body: str, outputs: str, name: str = "", **groups: tuple[str, str, str]) -> str:
     """IR text of a graph with such inputs, statements and outputs; ``groups`` are its subgraphs, by their names.
 
     Inputs are names and types, ``x, y: Float(2, 3); w: @Float(3)``; those with an @ are weights. Statements assign
-    nested calls, of ONNX's operators, of others by their domain (``aten.relu(x)``), or of groups; keywords are
-    attributes. Numbers and lists of numbers are constants, tensors for ONNX's operators, Python's values for others;
-    None is absent. Only those results have types whose statements tell them: ``y: Float(2, 3) = Neg(x)``,
-    ``s: "Tensor[]" = SequenceConstruct(x)``.
+    nested calls, of ONNX's operators, of torch's (``relu(x)``), of others by their domain (``prim.min(x)``), or of
+    groups; keywords are attributes. Numbers and lists of numbers are constants, tensors for ONNX's operators, Python's
+    values for others; None is absent. Only those results have types whose statements tell them:
+    ``y: Float(2, 3) = Neg(x)``, ``s: "Tensor[]" = SequenceConstruct(x)``. The blocks of a node follow it::
+
+        r = prim.Loop(n, True, a)
+        with block(i=int, p=Tensor): s = neg(p); yield True, s
+
+    An If whose blocks are empty is an expression: ``r = x if c else y``.
     """
-    subgraphs = [f"with prim::{name} = graph{_graph(*parts, groups)}" for name, parts in groups.items()]
-    return "\n".join([f"graph{_graph(inputs, body, outputs, groups)}", *subgraphs])
+    subgraphs = [f"with prim::{each} = graph{_graph(*parts, groups)}" for each, parts in groups.items()]
+    return "\n".join([f"graph{name and f' {name}'}{_graph(inputs, body, outputs, groups)}", *subgraphs])
 
 
 def _graph(inputs: str, body: str, outputs: str, groups: Iterable[str]) -> str:
-    lines: list[str] = []
-    numbers = count()
-
-    def operand(node: ast.expr, of: str) -> str:
-        if isinstance(node, ast.Name):
-            return f"%{node.id}"
-        name = f"%_{next(numbers)}"
-        if isinstance(node, ast.Call):
-            assign(name, node)
-        else:
-            kind, text = _constant(ast.literal_eval(node), of.startswith("onnx::"))
-            lines.append(f"{name} : {kind} = prim::Constant{text and f'[value={text}]'}()")
-        return name
-
-    def assign(results: str, call: ast.Call) -> None:
-        name = ast.unparse(call.func)
-        kind = f"prim::{name}" if name in groups else name.replace(".", "::") if "." in name else f"onnx::{name}"
-        operands = ", ".join(operand(each, kind) for each in call.args)
-        attributes = ", ".join(f"{each.arg}={ast.unparse(each.value)}".replace("'", '"') for each in call.keywords)
-        lines.append(f"{results} = {kind}{f'[{attributes}]' if attributes else ''}({operands})")
-
-    for statement in ast.parse(body.replace("; ", "\n")).body:
-        assert isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(statement.value, ast.Call)
-        if isinstance(statement, ast.AnnAssign):
-            kind = ast.unparse(statement.annotation).strip("'")
-            assign(f"%{ast.unparse(statement.target)} : {kind}", statement.value)
-        else:
-            (target,) = statement.targets
-            assign(_names(ast.unparse(target).strip("()")), statement.value)
     given = [part.split(":", 1) for part in inputs.split(";") if part]
     typed = [(name.strip(), kind.strip()) for names, kind in given for name in names.split(",")]
-    weights = [f'%{name} : {kind[1:]} = prim::Constant[value=@"{name}"]()' for name, kind in typed if kind[0] == "@"]
+    weights = [f'  %{name} : {kind[1:]} = prim::Constant[value=@"{name}"]()' for name, kind in typed if kind[0] == "@"]
     parameters = ", ".join(f"%{name} : {kind}" for name, kind in typed if kind[0] != "@")
-    body_lines = [f"  {line}" for line in (*weights, *lines)]
-    return "\n".join([f"({parameters}):", *body_lines, f"  return ({_names(outputs)})", ""])
+    lines = _Lines(groups)
+    lines.add(ast.parse(dedent(body).strip()).body, "  ")
+    return "\n".join([f"({parameters}):", *weights, *lines.made, f"  return ({_names(outputs)})", ""])
+
+
+class _Lines:
+    """The lines of a graph as they are made, statement by statement."""
+
+    def __init__(self, groups: Iterable[str]) -> None:
+        self.groups, self.made, self.numbers = groups, list[str](), count()
+
+    def add(self, statements: list[ast.stmt], indent: str) -> None:
+        blocks = count()
+        for statement in statements:
+            match statement:
+                case ast.With([ast.withitem(ast.Call(keywords=keywords))], inner):
+                    params = ", ".join(f"%{each.arg} : {_text(each.value)}" for each in keywords)
+                    self.made.append(f"{indent}  block{next(blocks)}({params}):")
+                    self.add(inner, f"{indent}    ")
+                    continue
+                case ast.Expr(ast.Yield(value)):
+                    values = value.elts if isinstance(value, ast.Tuple) else [value] * (value is not None)
+                    given = ", ".join([self.operand(each, "", indent) for each in values])
+                    self.made.append(f"{indent}-> ({given})")
+                case ast.Expr(value):
+                    self.assign("", value, indent)
+                case ast.AnnAssign(target, kind, value):
+                    self.assign(f"%{_text(target)} : {_text(kind)}", value, indent)
+                case ast.Assign([target], value=value):
+                    self.assign(_names(_text(target).strip("()")), value, indent)
+            blocks = count()
+
+    def operand(self, node: ast.expr, of: str, indent: str) -> str:
+        if isinstance(node, ast.Name):
+            return f"%{node.id}"
+        name = f"%_{next(self.numbers)}"
+        if isinstance(node, ast.Call | ast.IfExp):
+            self.assign(name, node, indent)
+        else:
+            kind, text = _constant(ast.literal_eval(node), of.startswith("onnx::"))
+            self.made.append(f"{indent}{name} : {kind} = prim::Constant{text and f'[value={text}]'}()")
+        return name
+
+    def assign(self, results: str, node: ast.expr, indent: str) -> None:
+        if isinstance(node, ast.IfExp):
+            test, *given = (self.operand(each, "", indent) for each in (node.test, node.body, node.orelse))
+            self.made.append(f"{indent}{results} = prim::If({test})")
+            for number, value in enumerate(given):
+                self.made += [f"{indent}  block{number}():", f"{indent}    -> ({value})"]
+            return
+        kind = self.kind(ast.unparse(node.func))
+        operands = ", ".join([self.operand(each, kind, indent) for each in node.args])
+        attributes = ", ".join(f"{each.arg}={ast.unparse(each.value)}".replace("'", '"') for each in node.keywords)
+        told = f" : {RESULTS[kind]}" if kind in RESULTS and ":" not in results else ""
+        made = f"{kind}{f'[{attributes}]' if attributes else ''}({operands})"
+        self.made.append(f"{indent}{results}{told} = {made}" if results else f"{indent}{made}")
+
+    def kind(self, name: str) -> str:
+        if "." in name or name in self.groups:
+            return name.replace(".", "::") if "." in name else f"prim::{name}"
+        return f"{'aten' if name.strip('_')[0].islower() else 'onnx'}::{name}"
+
+
+def _text(node: ast.expr) -> str:
+    return ast.unparse(node).strip("'")
 
 
 def _names(text: str) -> str:
