@@ -1,11 +1,12 @@
 """IR text of small graphs from statements that read like Python: `ir("x: Float(2)", "y = Neg(Relu(x))", "y")`."""
 
 import ast
+import re
 from collections.abc import Iterable
 from itertools import count
 from textwrap import dedent
 
-from irc.ir import parse_module
+from irc.ir import Graph, Module, parse_graph, parse_module
 from irc.passes.shapes import Inference
 
 ELEMENTS = {int: "Long", float: "Float", bool: "Bool"}
@@ -15,7 +16,7 @@ RESULTS |= dict.fromkeys([f"aten::{name}" for name in ("unbind", "split", "chunk
 """What operators give, where a statement does not tell and it is no Tensor."""
 
 
-def ir(inputs: str, body: str, outputs: str, name: str = "", **groups: tuple[str, str, str]) -> str:
+def ir(inputs: str, body: str | None = None, outputs: str = "", **groups: tuple[str, str, str]) -> str:
     """IR text of a graph with such inputs, statements and outputs; ``groups`` are its subgraphs, by their names.
 
     Inputs are names and types, ``x, y: Float(2, 3); w: @Float(3)``; those with an @ are weights. Statements assign
@@ -28,9 +29,45 @@ def ir(inputs: str, body: str, outputs: str, name: str = "", **groups: tuple[str
         with block(i=int, p=Tensor): s = neg(p); yield True, s
 
     An If whose blocks are empty is an expression: ``r = x if c else y``.
+
+    A text alone has inputs and outputs in its first line; functions and groups follow after empty lines::
+
+        x: Tensor -> y
+        f: Function = prim.Constant(name="f"); y = FusionGroup_0(prim.CallFunction(f, x))
+
+        with FusionGroup_0 | x: Tensor -> y
+        y = relu(x)
+
+        f | x: Tensor -> y
+        y = neg(x)
     """
-    subgraphs = [f"with prim::{each} = graph{_graph(*parts, groups)}" for each, parts in groups.items()]
-    return "\n".join([f"graph{name and f' {name}'}{_graph(inputs, body, outputs, groups)}", *subgraphs])
+    if body is not None:
+        parts = [f"graph{_graph(inputs, body, outputs, groups)}"]
+        return "\n".join([*parts, *(f"with prim::{each} = graph{_graph(*of, groups)}" for each, of in groups.items())])
+    found: list[str] = []
+    sections = re.split(r"\n\s*\n", dedent(inputs).strip("\n "))
+    heads = [re.fullmatch(r"(?:(with )?(\w+) \| )?(.*?) ?-> ?(.*)", each.partition("\n")[0]) for each in sections]
+    names = [head[2] for head in heads if head and head[1]]
+    for head, section in zip(heads, sections):
+        assert head is not None, section
+        kind = f"with prim::{head[2]} = graph" if head[1] else f"graph {head[2]}" if head[2] else "graph"
+        found.append(kind + _graph(head[3], section.partition("\n")[2], head[4], names))
+    return "\n".join(found)
+
+
+def ir_module(*parts: str) -> Module:
+    """The module of such IR text, see `ir`."""
+    return parse_module(ir(*parts))
+
+
+def ir_graph(*parts: str) -> Graph:
+    """The graph of such IR text, see `ir`."""
+    return parse_graph(ir(*parts))
+
+
+def typed_graph(*parts: str) -> Graph:
+    """Like `ir_graph`, but results have the types that shape inference finds."""
+    return parse_graph(typed_ir(*parts))
 
 
 def _graph(inputs: str, body: str, outputs: str, groups: Iterable[str]) -> str:
@@ -121,7 +158,7 @@ def _constant(value: object, is_tensor: bool) -> tuple[str, str]:
     return element.__name__ + "[]" * (numbers is value), repr(value).replace("'", '"')
 
 
-def typed_ir(inputs: str, body: str, outputs: str, **groups: tuple[str, str, str]) -> str:
+def typed_ir(inputs: str, body: str | None = None, outputs: str = "", **groups: tuple[str, str, str]) -> str:
     """Like `ir`, but results have the types that shape inference finds."""
     module = parse_module(ir(inputs, body, outputs, **groups))
     Inference(module.main).run()

@@ -5,14 +5,15 @@ from collections.abc import Iterator, Mapping
 from irc.alias import AliasDb, analyze
 from irc.ir import Graph, Module, Node, Value, parse_graph
 from irc.ir.objects import Object
+from tests.graphs import ir
 from tests.tables import with_constants
 
 
 class Case:
-    """A graph (`with_constants`) with its alias analysis; values and nodes by the name of a value."""
+    """A graph (IR text `with_constants`, or as for `ir`) with its alias analysis; values and nodes by name."""
 
     def __init__(self, text: str, noalias: tuple[str, ...] = (), objects: Mapping[str, Object] | None = None) -> None:
-        self.graph: Graph = parse_graph(with_constants(text))
+        self.graph: Graph = parse_graph(with_constants(text) if "::" in text or "->" not in text else ir(text))
         self.graph.verify()
         if objects:
             Module(self.graph).objects.update(objects)

@@ -10,6 +10,7 @@ from irc.passes import registry
 from irc.passes.base import PassContext
 from tests.alias.helpers import Case
 from tests.alias.test_schema import overload
+from tests.graphs import ir_graph
 from tests.tables import with_constants
 
 T, INT, ANY = types.TENSOR, types.INT, types.ANY
@@ -71,12 +72,7 @@ def test_an_argument_that_may_be_anything_settles_nothing() -> None:
 
 
 def test_settled_where_all_overloads_do_the_same() -> None:
-    graph = parse_graph("""
-graph(%x : Tensor, %a : Any, %o : int):
-  %y : Tensor = aten::relu(%x)
-  %w : Tensor = aten::sub_(%y, %a, %o)
-  return (%w)
-""")
+    graph = ir_graph("x: Tensor; a: Any; o: int", "y = relu(x); w = sub_(y, a, o)", "w")
     graph.verify()
     assert not unknown_operators(graph)
     db = analyze(graph)

@@ -12,18 +12,12 @@ from tests.alias.helpers import Case
 
 def test_contents_of_lists_tuples_and_dictionaries() -> None:
     c = Case("""
-graph(%x : Tensor):
-  %k : str = prim::Constant[value="k"]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %lonely : Tensor = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct(%a, %x)
-  %t : (Tensor, int) = prim::TupleConstruct(%b, 1)
-  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %b)
-  %n : (Tensor[], Dict(str, Tensor)) = prim::TupleConstruct(%l, %d)
-  %ints : int[] = prim::ListConstruct(1)
-  return (%n)
-""")
+        x: Tensor -> n
+        k: str = prim.Constant(value="k"); a = relu(x); b = relu(x); lonely = relu(x)
+        l: "Tensor[]" = prim.ListConstruct(a, x); t: "(Tensor, int)" = prim.TupleConstruct(b, 1)
+        d: Dict(str, Tensor) = prim.DictConstruct(k, b)
+        n: "(Tensor[], Dict(str, Tensor))" = prim.TupleConstruct(l, d); ints = prim.ListConstruct(1)
+    """)
     c.claims("l has x, l has a, l !has b, t has d, n has a, n has b")
     for name in ("l", "t", "d", "n", "x"):
         assert not c.contain(name, "lonely"), name
@@ -62,14 +56,9 @@ graph(%x : Tensor):
 
 def test_views_in_lists() -> None:
     c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = aten::split(%a, 2, 2)
-  %p : Tensor, %q : Tensor = prim::ListUnpack(%l)
-  %chunk : Tensor[] = aten::chunk(%x, 2, 2)
-  %w : Tensor = aten::relu_(%q)
-  return (%p)
-""")
+        x: Tensor -> p
+        a = relu(x); l = split(a, 2, 2); p, q = prim.ListUnpack(l); chunk = chunk(x, 2, 2); w = relu_(q)
+    """)
     assert c.alias("p", "a") and c.alias("q", "a")
     assert not c.alias("p", "q"), "they are pieces side by side"
     assert not c.alias("l", "a"), "the list is not the tensor"
@@ -93,19 +82,12 @@ graph(%self : __torch__.M, %x : Tensor):
 
 def test_onnx_sequences_and_optionals() -> None:
     c = Case("""
-graph(%x : Float(2), %y : Float(2), %i : Long()):
-  %a : Float(2) = onnx::Relu(%x)
-  %b : Float(2) = onnx::Relu(%y)
-  %n : Float(2) = onnx::Relu(%y)
-  %s : Float(2)[] = onnx::SequenceConstruct(%a)
-  %t : Float(2)[] = onnx::SequenceInsert(%s, %b)
-  %e : Float(2) = onnx::SequenceAt(%t, %i)
-  %c : Float(2) = onnx::ConcatFromSequence[axis=0](%t)
-  %o : Float(2)? = onnx::Optional(%b)
-  %g : Float(2) = onnx::OptionalGetElement(%o)
-  %p : Float(1)[] = onnx::SplitToSequence(%a)
-  return (%e, %n)
-""")
+        x, y: Float(2); i: Long() -> e, n
+        a: Float(2) = Relu(x); b: Float(2) = Relu(y); n: Float(2) = Relu(y); s: "Float(2)[]" = SequenceConstruct(a)
+        t: "Float(2)[]" = SequenceInsert(s, b); e: Float(2) = SequenceAt(t, i)
+        c: Float(2) = ConcatFromSequence(t, axis=0); o: "Float(2)?" = Optional(b); g: Float(2) = OptionalGetElement(o)
+        p: "Float(1)[]" = SplitToSequence(a)
+    """)
     c.claims("e ~ a, e ~ b, s !~ t, s !has b, g ~ b, p has a, c !~ a")
     for name in ("s", "t", "e", "g", "p"):
         assert not c.contain(name, "n"), name

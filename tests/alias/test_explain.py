@@ -8,23 +8,16 @@ from tests.alias.helpers import Case
 from tests.alias.missed import cases, numbers
 from tests.alias.programs import choices, program
 from tests.effort import examples
+from tests.graphs import ir
 
-CASE = """
-graph(%x : Tensor, %n : int):
-  %t : bool = prim::Constant[value=1]()
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::sigmoid(%x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %s : Tensor[] = aten::append(%l, %b)
-  %e : Tensor = aten::__getitem__(%l, %z)
-  %p : Tensor, %q : Tensor = prim::Loop(%n, %t, %a, %b)
-    block0(%i : int, %u : Tensor, %v : Tensor):
-      %k : Tensor = aten::neg(%u)
-      -> (%t, %v, %k)
-  %view : Tensor = aten::t(%p)
-  return (%view)
-"""
+CASE = ir("""
+    x: Tensor; n: int -> view
+    t: bool = prim.Constant(value=1); z: int = prim.Constant(value=0); a = relu(x); b = sigmoid(x)
+    l: "Tensor[]" = prim.ListConstruct(a); s: "Tensor[]" = append(l, b); e = __getitem__(l, z)
+    p, q = prim.Loop(n, t, a, b)
+    with block(i=int, u=Tensor, v=Tensor): k = neg(u); yield t, v, k
+    view = t(p)
+""")
 
 
 def test_the_facts_lead_to_one_location() -> None:
@@ -38,11 +31,7 @@ def test_the_facts_lead_to_one_location() -> None:
 
 
 def test_what_an_unknown_list_holds_is_not_the_list() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %m : Tensor[] = foreign::make(%x)
-  return (%m)
-""")
+    c = Case(ir("x: Tensor", 'm: "Tensor[]" = foreign.make(x)', "m"))
     assert [str(fact) for fact in c.db.why(c["m"], c["x"])][1:3] == [
         "any unknown Tensor[] may be unknown : Tensor[]",
         "what unknown : Tensor[] holds may be any unknown Tensor",
@@ -82,12 +71,7 @@ def test_facts_tell_as_what_a_value_escaped(held: str, stored: str, found: set[i
 
 
 def test_what_a_list_holds_is_returned_by_what_pytorch_takes_to_copy() -> None:
-    c = Case("""
-graph(%x : Tensor, %e : str):
-  %l : Tensor[] = prim::ListConstruct(%x)
-  %y : Tensor = aten::einsum(%e, %l, None)
-  return (%y)
-""")
+    c = Case(ir("x: Tensor; e: str", 'l: "Tensor[]" = prim.ListConstruct(x); y = einsum(e, l, None)', "y"))
     assert 5 in cases(c.db, c["y"], c["x"])
 
 
@@ -117,14 +101,10 @@ def test_there_are_facts_if_and_only_if_something_may_be_shared(numbers: list[in
 
 def test_what_pytorch_misses_is_numbered() -> None:
     c = Case("""
-graph(%x : Tensor, %any : Any):
-  %a : Tensor = aten::relu(%x)
-  %same : Tensor = aten::type_as(%a, %x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %m : Tensor[] = aten::broadcast_tensors(%l)
-  %e : Tensor = aten::__getitem__(%m, 0)
-  return (%e)
-""")
+        x: Tensor; any: Any -> e
+        a = relu(x); same = type_as(a, x); l: "Tensor[]" = prim.ListConstruct(a); m: "Tensor[]" = broadcast_tensors(l)
+        e = __getitem__(m, 0)
+    """)
     assert cases(c.db, c["same"], c["a"]) == [5, 0], "its schema calls the result fresh"
     assert 5 in cases(c.db, c["e"], c["a"])
     assert 4 in cases(c.db, c["any"], c["x"]), "Any may be a tensor"

@@ -11,6 +11,7 @@ from irc.ir import Tensor, parse_graph, parse_module
 from irc.ir.builder import Builder
 from irc.passes import PassManager
 from irc.runtime.plan import lower
+from tests.graphs import ir_module
 from tests.programs.interpreter import share, share_inside
 
 
@@ -49,14 +50,12 @@ def test_constants_of_one_weight_are_one_memory(weight: np.ndarray[Any, Any]) ->
 
 def test_constants_of_functions_are_known_from_the_start() -> None:
     """Whoever keeps what one value denotes and asks about a constant later misses nothing."""
-    module = parse_module("""
-graph(%x : Tensor):
-  return (%x)
+    module = ir_module("""
+        x: Tensor -> x
 
-graph f(%p : Any[]):
-  %k : int[] = prim::Constant[value=[0, 1]]()
-  return (%p)
-""")
+        f | p: Any[] -> p
+        k: "int[]" = prim.Constant(value=[0, 1])
+    """)
     graph = module.graphs["f"]
     db = analyze(graph)
     p, k = graph.value("p"), graph.value("k")

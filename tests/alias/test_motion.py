@@ -9,27 +9,16 @@ from irc.ir import Graph, Node
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
 from tests.effort import Spy, examples
+from tests.graphs import ir
 
-TOPOLOGY = """
-graph(%x : Tensor, %t : bool):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::neg(%x)
-  %c : Tensor = aten::mul(%a, %b)
-  %d : Tensor = aten::relu(%a)
-  %e : Tensor = aten::mul(%d, %c)
-  %f : Tensor = aten::relu(%x)
-  %g : Tensor = aten::mul(%f, %e)
-  %h : Tensor = aten::relu(%x)
-  %i : Tensor = prim::If(%t)
-    block0():
-      %j : Tensor = aten::relu(%f)
-      -> (%j)
-    block1():
-      -> (%x)
-  %k : Tensor = aten::neg(%i)
-  %l : Tensor = aten::relu(%a)
-  return (%g, %h, %k, %l)
-"""
+TOPOLOGY = ir("""
+    x: Tensor; t: bool -> g, h, k, l
+    a = relu(x); b = neg(x); c = mul(a, b); d = relu(a); e = mul(d, c); f = relu(x); g = mul(f, e); h = relu(x)
+    i = prim.If(t)
+    with block(): j = relu(f); yield j
+    with block(): yield x
+    k = neg(i); l = relu(a)
+""")
 
 
 @pytest.mark.parametrize(
@@ -85,13 +74,7 @@ def test_before_the_end_of_the_block() -> None:
 
 
 def test_move_after_may_fail_where_move_before_succeeds() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %n : Tensor = aten::relu(%x)
-  %o : Tensor = aten::neg(%n)
-  %p : Tensor = aten::neg(%x)
-  return (%o, %p)
-""")
+    c = Case(ir("x: Tensor", "n = relu(x); o = neg(n); p = neg(x)", "o, p"))
     assert not c.db.move_after(c.node("n"), c.node("o"))
     assert c.db.move_before(c.node("o"), c.node("p"))
     assert c.db.move_before(c.node("n"), c.node("p"))
@@ -100,14 +83,7 @@ graph(%x : Tensor):
 
 def test_side_effects_are_not_crossed_though_nothing_was_asked_before() -> None:
     """Who acts on the world is looked up in an index that is made when somebody asks."""
-    text = """
-graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::neg(%x)
-  prim::Print(%y)
-  %b : Tensor = aten::abs(%a)
-  %c : Tensor = aten::exp(%b)
-  return (%c)
-"""
+    text = ir("x, y: Tensor", "a = neg(x); prim.Print(y); b = abs(a); c = exp(b)", "c")
     c = Case(text)
     assert not c.db.move_before(c.node("a"), c.node("b"))
     assert c.order() == "a prim::Print b c"
@@ -117,13 +93,7 @@ graph(%x : Tensor, %y : Tensor):
 
 
 def test_random_numbers_are_drawn_in_order() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::rand_like(%x)
-  %m : Tensor = aten::neg(%x)
-  %b : Tensor = aten::rand_like(%x)
-  return (%a, %b, %m)
-""")
+    c = Case(ir("x: Tensor", "a = rand_like(x); m = neg(x); b = rand_like(x)", "a, b, m"))
     assert not c.db.move_before(c.node("b"), c.node("a"))
     assert not c.db.move_after(c.node("a"), c.node("b"))
     assert c.db.move_before(c.node("m"), c.node("a")), "what draws none may cross"
@@ -176,19 +146,11 @@ def test_what_all_layers_use_is_refused_near_each_of_them(spy: Spy) -> None:
 )
 def test_a_run_of_nodes_is_only_approached_from_before(node: str, point: str, last: str) -> None:
     c = Case("""
-graph(%x : Tensor, %t : bool):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::neg(%a)
-  %c : Tensor = aten::exp(%x)
-  %d : Tensor = aten::abs(%x)
-  %e : Tensor = prim::If(%t)
-    block0():
-      %r : Tensor = aten::relu(%x)
-      -> (%r)
-    block1():
-      -> (%x)
-  return (%b, %c, %d, %e)
-""")
+        x: Tensor; t: bool -> b, c, d, e
+        a = relu(x); b = neg(a); c = exp(x); d = abs(x); e = prim.If(t)
+        with block(): r = relu(x); yield r
+        with block(): yield x
+    """)
     before = str(c.graph)
     assert not c.db.move_before(c.node(node), c.node(point), c.node(last))
     assert str(c.graph) == before

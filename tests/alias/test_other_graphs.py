@@ -11,6 +11,7 @@ from irc.alias import AliasDb, analyze
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value, parse_graph, parse_module
 from irc.ir.types import TENSOR
+from tests.graphs import ir_graph
 
 TEXT = """graph(%x : Tensor):
   %r : Tensor = aten::relu(%x)
@@ -70,19 +71,13 @@ def test_nodes_of_another_graph_are_refused(query: Callable[[AliasDb, Node, Node
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 @pytest.mark.parametrize("name", ["w", "i"])
 def test_what_stands_in_no_graph_is_refused(query: Callable[[AliasDb, Node, Node], object], name: str) -> None:
-    graph = parse_graph("""
-graph(%x : Tensor, %c : bool):
-  %r : Tensor = aten::relu(%x)
-  %w : Tensor = prim::If(%c)
-    block0():
-      %i : Tensor = aten::relu_(%r)
-      -> (%i)
-    block1():
-      -> (%x)
-  %s : Tensor = aten::neg_(%r)
-  %n : Tensor = aten::neg(%x)
-  return (%n)
-""")
+    graph = ir_graph("""
+        x: Tensor; c: bool -> n
+        r = relu(x); w = prim.If(c)
+        with block(): i = relu_(r); yield i
+        with block(): yield x
+        s = neg_(r); n = neg(x)
+    """)
     db = analyze(graph)
     own, gone, erased = node(graph, "s"), node(graph, name), node(graph, "w")
     db.erase_node(erased)

@@ -17,19 +17,17 @@ from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType,
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
 from tests.effort import examples
+from tests.graphs import ir
 
 # -- writers ------------------------------------------------------------------
 
 
 def test_numbers_and_none_have_no_writers_and_no_memory() -> None:
     c = Case("""
-graph(%x : Tensor):
-  %n : NoneType = prim::Constant()
-  %s : str = prim::Constant[value="s"]()
-  %i : int = prim::Constant[value=1]()
-  %w : Tensor = aten::add_(%x, %i, %i)
-  return (%x)
-""")
+        x: Tensor -> x
+        n: NoneType = prim.Constant(); s: str = prim.Constant(value="s"); i: int = prim.Constant(value=1)
+        w = add_(x, i, i)
+    """)
     for name in "nsi":
         assert not c.written(name)
         assert not c.alias(name, name)
@@ -92,13 +90,7 @@ def test_inputs_may_share_unless_they_are_known_not_to() -> None:
 
 def test_a_donated_list_holds_things_of_its_own() -> None:
     c = Case(
-        """
-graph(%l : Tensor[], %x : Tensor):
-  %a : Tensor = aten::__getitem__(%l, 0)
-  %b : Tensor = aten::__getitem__(%l, 0)
-  %w : Tensor = aten::relu_(%a)
-  return (%a)
-""",
+        ir("l: Tensor[]; x: Tensor", "a = __getitem__(l, 0); b = __getitem__(l, 0); w = relu_(a)", "a"),
         noalias=("l",),
     )
     c.claims("a ~ b, l has a, a !~ x, x !written, l written")
@@ -132,21 +124,13 @@ graph(%x : Tensor, %n : int, %any : Any):
 
 def test_nothing_is_certain_of_what_gets_another_storage() -> None:
     c = Case("""
-graph(%x : Tensor, %y : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %v : Tensor = aten::t(%a)
-  %s : Tensor = aten::set_(%a, %y)
-  %b : Tensor = aten::neg(%x)
-  %w : Tensor = aten::t(%b)
-  %f : Function = prim::Constant[name="f"]()
-  %d : Tensor = aten::neg(%x)
-  %u : Tensor = aten::t(%d)
-  %e : Tensor = prim::CallFunction(%f, %d, %y)
-  return (%v)
-graph f(%p : Tensor, %q : Tensor):
-  %r : Tensor = aten::set_(%p, %q)
-  return (%r)
-""")
+        x, y: Tensor -> v
+        a = neg(x); v = t(a); s = set_(a, y); b = neg(x); w = t(b); f: Function = prim.Constant(name="f"); d = neg(x)
+        u = t(d); e = prim.CallFunction(f, d, y)
+
+        f | p, q: Tensor -> r
+        r = set_(p, q)
+    """)
     must = c.db.must_alias
     for a, b in (("a", "v"), ("a", "s"), ("v", "s"), ("d", "u")):
         assert not must(c[a], c[b]), (a, b)
@@ -156,12 +140,7 @@ graph f(%p : Tensor, %q : Tensor):
 
 
 def test_escapes_knows_of_what_has_changed_since_it_was_last_asked() -> None:
-    c = Case("""
-graph(%x : Tensor, %l : Tensor[]):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  return (%b)
-""")
+    c = Case(ir("x: Tensor; l: Tensor[]", "a = relu(x); b = relu(x)", "b"))
     assert [c.db.escapes(c[name]) for name in "ab"] == [False, True]
     c.graph.set_outputs([c["a"]])
     assert [c.db.escapes(c[name]) for name in "ab"] == [True, False]
@@ -250,19 +229,12 @@ def test_queries_of_two_values_take_no_more(query: str) -> None:
 
 def test_an_operator_that_is_not_known_may_run_its_blocks_one_after_the_other() -> None:
     c = Case("""
-graph(%x : Tensor):
-  %b : Tensor = aten::neg(%x)
-  %r : Tensor = foreign::call()
-    block0():
-      %first : Tensor = aten::relu(%b)
-      -> (%first)
-    block1():
-      %w : Tensor = aten::relu_(%b)
-      %last : Tensor = aten::relu(%b)
-      -> (%last)
-  %after : Tensor = aten::relu(%b)
-  return (%r, %after)
-""")
+        x: Tensor -> r, after
+        b = neg(x); r = foreign.call()
+        with block(): first = relu(b); yield first
+        with block(): w = relu_(b); last = relu(b); yield last
+        after = relu(b)
+    """)
     assert c.db.writes_between(c["b"], c.node("first"), c.node("last"))
     assert c.db.writes_between(c["b"], c.node("first"), c.node("after"))
     assert c.db.writes_between(c["b"], c.node("b"), c.node("first")), "or begin with the second"

@@ -15,6 +15,7 @@ from irc.ops import Effects, schema_of
 from irc.ops import register as register_schema
 from tests.alias.helpers import Case
 from tests.effort import Spy
+from tests.graphs import ir
 from tests.operators import operator_of
 
 T = types.TENSOR
@@ -191,16 +192,11 @@ def test_what_a_rule_stored_stays_stored(noalias: tuple[str, ...]) -> None:
 
     register_rule("third::put", put)
     c = Case(
-        """
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::exp(%x)
-  %l : Tensor[] = prim::ListConstruct(%x)
-  %q : Tensor[] = aten::append(%l, %b)
-  %p : Tensor = third::put(%l, %a)
-  %e : Tensor = aten::__getitem__(%l, 0)
-  return (%e)
-""",
+        ir("""
+            x: Tensor -> e
+            a = relu(x); b = exp(x); l: "Tensor[]" = prim.ListConstruct(x); q: "Tensor[]" = append(l, b)
+            p = third.put(l, a); e = __getitem__(l, 0)
+        """),
         noalias=noalias,
     )
     appended, put_node = c.node("q"), c.node("p")

@@ -10,20 +10,14 @@ from irc.ir import Builder, Graph, Node, parse_module, types
 from irc.ir.clone import exchange_outputs
 from irc.ir.types import ListType
 from tests.alias.helpers import Case
+from tests.graphs import ir
 
-NORM = """
-graph(%x : Tensor, %m : Tensor, %given : bool):
-  %off : bool = prim::Constant[value=False]()
-  %off2 : bool = prim::Constant[value=False]()
-  %on : bool = prim::Constant[value=True]()
-  %n : NoneType = prim::Constant()
-  %r : float = prim::Constant[value=0.1]()
-  %s : Tensor = aten::relu(%m)
-  %v : Tensor = aten::relu(%m)
-  %d : Tensor = aten::dropout(%x, %r, %off)
-  %y : Tensor = aten::batch_norm(%d, %n, %n, %s, %v, %off, %r, %r, %off)
-  return (%y, %s)
-"""
+NORM = ir("""
+    x, m: Tensor; given: bool -> y, s
+    off: bool = prim.Constant(value=False); off2: bool = prim.Constant(value=False)
+    on: bool = prim.Constant(value=True); n: NoneType = prim.Constant(); r: float = prim.Constant(value=0.1)
+    s = relu(m); v = relu(m); d = dropout(x, r, off); y = batch_norm(d, n, n, s, v, off, r, r, off)
+""")
 
 
 @pytest.mark.parametrize("new", ["given", "on"])
@@ -50,14 +44,7 @@ def test_an_equal_constant_changes_nothing() -> None:
 
 
 def test_what_was_declared_unknown_stays_so_when_another_value_is_used_instead() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::t(%x)
-  %b : Tensor = aten::t(%x)
-  %u : Tensor = aten::t(%b)
-  %y : Tensor = aten::t(%u)
-  return (%y)
-""")
+    c = Case(ir("x: Tensor", "a = t(x); b = t(x); u = t(b); y = t(u)", "y"))
     c.db.set_wildcard(c["u"])
     c.replace("u", "a")  # which denotes the same
     c.db.check()
@@ -127,16 +114,11 @@ graph(%x : Float(2, 4)):
 @pytest.mark.parametrize("new", ["real", "text"])
 def test_what_is_no_index_chooses_no_element(new: str) -> None:
     c = Case("""
-graph(%x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %real : float = prim::Constant[value=1.0]()
-  %text : str = prim::Constant[value="1"]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
-  %e : Tensor = prim::TupleIndex(%t, %one)
-  return (%e)
-""")
+        x: Tensor -> e
+        one: int = prim.Constant(value=1); real: float = prim.Constant(value=1.0)
+        text: str = prim.Constant(value="1"); a = relu(x); t: "(Tensor, Tensor)" = prim.TupleConstruct(a, relu(x))
+        e = prim.TupleIndex(t, one)
+    """)
     assert not c.alias("e", "a")
     c.replace("one", new)
     assert c.alias("e", "a")
@@ -146,17 +128,11 @@ graph(%x : Tensor):
 @pytest.mark.parametrize(("new", "second"), [("i", True), ("one", True), ("zero", False)])
 def test_the_index_into_a_tuple(new: str, second: bool) -> None:
     c = Case("""
-graph(%x : Tensor, %i : int):
-  %z : int = prim::Constant[value=0]()
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::neg(%x)
-  %t : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
-  %e : Tensor = prim::TupleIndex(%t, %z)
-  %w : Tensor = aten::relu_(%e)
-  return (%w)
-""")
+        x: Tensor; i: int -> w
+        z: int = prim.Constant(value=0); zero: int = prim.Constant(value=0); one: int = prim.Constant(value=1)
+        a = relu(x); b = neg(x); t: "(Tensor, Tensor)" = prim.TupleConstruct(a, b); e = prim.TupleIndex(t, z)
+        w = relu_(e)
+    """)
     c.replace("z", new)
     assert c.alias("e", "b") == c.written("b") == second
     assert c.alias("e", "a") == (new != "one")
@@ -187,14 +163,7 @@ def test_nodes_are_told_in_any_order(order: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("told", ["copied", "created", "rehomed"])
 def test_add_node_records_the_writes_of_a_node_whose_result_is_known(told: str) -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %va : Tensor = aten::t(%a)
-  %w : Tensor = aten::relu_(%b)
-  return (%va)
-""")
+    c = Case(ir("x: Tensor", "a = relu(x); b = relu(x); va = t(a); w = relu_(b)", "va"))
     node = Builder.before(c.node("w")).node("aten::relu_", [c["a"]], [types.TENSOR])
     if told == "copied":
         c.db.copy_value(c["b"], node.output)
@@ -296,33 +265,20 @@ def test_what_was_stored_where_it_was_loaded_from_is_another_value_now(store: st
 
 def test_what_is_loaded_from_an_element_is_loaded_from_another_now() -> None:
     c = Case("""
-    graph(%x : Tensor, %z : int):
-      %b : Tensor = aten::relu(%x)
-      %l : Tensor[] = prim::ListConstruct(%b)
-      %f : Tensor[][] = prim::ListConstruct()
-      %v : Tensor[] = aten::__getitem__(%f, %z)
-      %w : Tensor = aten::__getitem__(%v, %z)
-      return (%w)
+        x: Tensor; z: int -> w
+        b = relu(x); l: "Tensor[]" = prim.ListConstruct(b); f: "Tensor[][]" = prim.ListConstruct()
+        v: "Tensor[]" = __getitem__(f, z); w = __getitem__(v, z)
     """)
     c.replace("v", "l")
     assert c.db.may_alias(c["b"], c["w"])
     c.db.check()
 
 
-UNION = """
-graph(%x : Tensor, %no : bool, %z : int):
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %u : Union(Tensor, Tensor[]) = prim::If(%no)
-    block0():
-      -> (%l)
-    block1():
-      -> (%a)
-  %m : Tensor[] = prim::unchecked_cast(%u)
-  %e : Tensor = aten::__getitem__(%m, %z)
-  %q : Tensor[] = aten::append(%m, %e)
-  return (%e, %l)
-"""
+UNION = ir("""
+    x: Tensor; no: bool; z: int -> e, l
+    a = relu(x); l: "Tensor[]" = prim.ListConstruct(a); u: "Union(Tensor, Tensor[])" = l if no else a
+    m: "Tensor[]" = prim.unchecked_cast(u); e = __getitem__(m, z); q: "Tensor[]" = append(m, e)
+""")
 
 
 def test_what_is_stored_through_a_union_is_stored_in_no_tensor() -> None:

@@ -23,19 +23,11 @@ def relations(c: Case, pairs: str) -> dict[str, str]:
 
 def test_a_tensor_is_itself_its_views_are_others() -> None:
     c = Case("""
-graph(%x : Tensor, %n : int):
-  %v : Tensor = aten::t(%x)
-  %w : Tensor = aten::t(%x)
-  %p : Tensor = aten::positive(%v)
-  %r : Tensor = aten::relu_(%p)
-  %d : Tensor = aten::detach(%x)
-  %c : Tensor = aten::contiguous(%x, 0)
-  %pair : (Tensor, Tensor) = prim::TupleConstruct(%x, %v)
-  %a : Tensor, %b : Tensor = prim::TupleUnpack(%pair)
-  %i : Tensor = prim::TupleIndex(%pair, 0)
-  %o : Tensor = onnx::Identity(%d)
-  return (%r)
-""")
+        x: Tensor; n: int -> r
+        v = t(x); w = t(x); p = positive(v); r = relu_(p); d = detach(x); c = contiguous(x, 0)
+        pair: "(Tensor, Tensor)" = prim.TupleConstruct(x, v); a, b = prim.TupleUnpack(pair)
+        i = prim.TupleIndex(pair, 0); o = Identity(d)
+    """)
     assert relations(c, "x x, v p, v r, p r, a x, b r, i a, d o, v w, x v, d x, w r, c x, n n") == {
         **dict.fromkeys("x x, v p, v r, p r, a x, b r, i a, d o".split(", "), "same"),
         **dict.fromkeys("v w, x v, d x, w r".split(", "), "must"),

@@ -10,30 +10,20 @@ from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Value, types
 from tests.alias.helpers import Case
 from tests.counting import analyses
+from tests.graphs import ir
 
-TEXT = """
-graph(%x : Tensor):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %va : Tensor = aten::t(%a)
-  %vb : Tensor = aten::t(%b)
-  %la : Tensor[] = prim::ListConstruct(%a)
-  %w : Tensor = aten::relu_(%vb)
-  %u : Tensor = prim::grad(%x)
-  return (%va, %la)
-"""
+TEXT = ir("""
+    x: Tensor -> va, la
+    z: int = prim.Constant(value=0); a = relu(x); b = relu(x); va = t(a); vb = t(b)
+    la: "Tensor[]" = prim.ListConstruct(a); w = relu_(vb); u = prim.grad(x)
+""")
 
 
-NONE_AT_LAST = """
-graph(%x : Tensor, %o : Tensor?, %l : Any[]):
-  %z : int = prim::Constant[value=0]()
-  %n : Tensor? = prim::Constant()
-  %u : Tensor = aten::ones(%n)
-  %e : Any = aten::__getitem__(%l, %z)
-  %w : Tensor = aten::relu_(%x)
-  return (%u, %e)
-"""
+NONE_AT_LAST = ir("""
+    x: Tensor; o: Tensor?; l: Any[] -> u, e
+    z: int = prim.Constant(value=0); n: "Tensor?" = prim.Constant(); u = ones(n); e: Any = __getitem__(l, z)
+    w = relu_(x)
+""")
 
 
 def test_retype_value_leaves_what_a_type_rules_out_until_it_is_tightened() -> None:
@@ -77,22 +67,13 @@ def test_unmapped_values_are_analysed_when_asked_about() -> None:
     assert not c.db.may_alias(fresh, c["b"])
 
 
-BRANCH = """
-graph(%x : Tensor, %q : bool):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = aten::abs(%x)
-  %c : Tensor = aten::exp(%x)
-  %d : Tensor = aten::tanh(%x)
-  prim::If(%q)
-    block0():
-      %v : Tensor = aten::neg(%x)
-      %w : Tensor = aten::relu_(%a)
-      -> ()
-    block1():
-      -> ()
-  %e : Tensor = aten::abs(%x)
-  return (%a)
-"""
+BRANCH = ir("""
+    x: Tensor; q: bool -> a
+    a = neg(x); b = abs(x); c = exp(x); d = tanh(x); prim.If(q)
+    with block(): v = neg(x); w = relu_(a); yield
+    with block(): yield
+    e = abs(x)
+""")
 """A write in a branch, with operators before it that write nothing."""
 
 
@@ -163,13 +144,7 @@ def test_check_compares_who_writes_between_nodes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_check_sees_writers_moved_past_each_other_without_asking() -> None:
-    c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %v : Tensor = aten::relu_(%a)
-  %w : Tensor = aten::sigmoid_(%a)
-  return (%a)
-""")
+    c = Case(ir("x: Tensor", "a = neg(x); v = relu_(a); w = sigmoid_(a)", "a"))
     assert c.db.writes_between(c["a"], c.node("a"), c.node("w"))
     c.db.check()
     assert not c.db.move_before(c.node("w"), c.node("v"))
@@ -187,29 +162,12 @@ def test_rewrite_checks_when_it_closes() -> None:
         c.node("va").replace_input(0, c["x"])
 
 
-BRANCHES = """
-graph(%x : Tensor, %c : bool):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %other : Tensor = aten::relu(%x)
-  %la : Tensor[] = prim::ListConstruct(%a)
-  %lb : Tensor[] = prim::ListConstruct(%b)
-  %either : Tensor = prim::If(%c)
-    block0():
-      -> (%a)
-    block1():
-      -> (%b)
-  %list : Tensor[] = prim::If(%c)
-    block0():
-      -> (%la)
-    block1():
-      -> (%lb)
-  %v : Tensor = aten::t(%either)
-  %stored : Tensor[] = aten::append(%list, %v)
-  %w : Tensor = aten::relu_(%v)
-  return (%stored)
-"""
+BRANCHES = ir("""
+    x: Tensor; c: bool -> stored
+    z: int = prim.Constant(value=0); a = relu(x); b = relu(x); other = relu(x); la: "Tensor[]" = prim.ListConstruct(a)
+    lb: "Tensor[]" = prim.ListConstruct(b); either = a if c else b; list: "Tensor[]" = la if c else lb; v = t(either)
+    stored: "Tensor[]" = append(list, v); w = relu_(v)
+""")
 
 
 def _take_first(c: Case, output: str) -> None:
@@ -249,18 +207,10 @@ def test_what_took_the_place_of_a_branch_may_be_replaced_in_the_same_rewrite() -
 
 def test_branches_that_give_nothing_are_taken_in_a_rewrite() -> None:
     c = Case("""
-graph(%x : Tensor, %c : bool):
-  %none : NoneType = prim::Constant()
-  %a : Tensor = aten::relu(%x)
-  %maybe : Tensor? = prim::If(%c)
-    block0():
-      -> (%none)
-    block1():
-      -> (%a)
-  %l : Tensor?[] = prim::ListConstruct(%maybe)
-  %w : Tensor = aten::relu_(%a)
-  return (%l)
-""")
+        x: Tensor; c: bool -> l
+        none: NoneType = prim.Constant(); a = relu(x); maybe: "Tensor?" = none if c else a
+        l: "Tensor?[]" = prim.ListConstruct(maybe); w = relu_(a)
+    """)
     before = c.db.solves + c.db.regions
     with c.db.rewrite():
         _take_first(c, "maybe")
@@ -330,20 +280,12 @@ def test_updates_cost_what_they_affect() -> None:
     assert grown[0] == grown[1]
 
 
-STORES = """
-graph(%x : Tensor):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %va : Tensor = aten::t(%a)
-  %l : Tensor[] = prim::ListConstruct(%b)
-  %s : Tensor[] = aten::append(%l, %va)
-  %e : Tensor = aten::__getitem__(%l, %z)
-  %w : Tensor = aten::relu_(%e)
-  %m : Tensor[] = prim::ListConstruct(%a)
-  %r : Tensor[] = aten::append(%m, %b)
-  return (%e, %m)
-"""
+STORES = ir("""
+    x: Tensor -> e, m
+    z: int = prim.Constant(value=0); a = relu(x); b = relu(x); va = t(a); l: "Tensor[]" = prim.ListConstruct(b)
+    s: "Tensor[]" = append(l, va); e = __getitem__(l, z); w = relu_(e); m: "Tensor[]" = prim.ListConstruct(a)
+    r: "Tensor[]" = append(m, b)
+""")
 
 
 def test_tightening_analyses_only_what_is_concerned() -> None:
@@ -398,15 +340,10 @@ def test_erased_elements_do_not_pile_up() -> None:
 
 def test_erased_loops_are_not_referred_to_while_there_are_traces() -> None:
     c = Case("""
-graph(%x : Tensor, %n : int):
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct()
-  %r : Tensor[] = prim::Loop(%n, True, %l)
-    block0(%i : int, %u : Tensor[]):
-      %s : Tensor[] = aten::append(%u, %a)
-      -> (True, %u)
-  return (%l)
-""")
+        x: Tensor; n: int -> l
+        a = relu(x); l: "Tensor[]" = prim.ListConstruct(); r: "Tensor[]" = prim.Loop(n, True, l)
+        with block(i=int, u="Tensor[]"): s: "Tensor[]" = append(u, a); yield True, u
+    """)
     loop, inner = c.node("r"), c.node("s")
     seen: list[weakref.ref[Node] | weakref.ref[Value]] = [weakref.ref(n) for n in (loop, inner)]
     seen += [weakref.ref(v) for v in (*loop.outputs, *loop.blocks[0].params, inner.output)]
@@ -426,14 +363,10 @@ graph(%x : Tensor, %n : int):
 
 def test_what_is_stored_after_a_list_was_declared_unknown_is_as_if_stored_before() -> None:
     c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %k : Tensor[] = prim::ListConstruct(%a)
-  %l : Any[] = prim::ListConstruct(%k)
-  %z : int = prim::Constant[value=0]()
-  %e : Tensor = aten::__getitem__(%k, %z)
-  return (%e)
-""")
+        x: Tensor -> e
+        k: "Tensor[]" = prim.ListConstruct(neg(x)); l: "Any[]" = prim.ListConstruct(k)
+        z: int = prim.Constant(value=0); e = __getitem__(k, z)
+    """)
     c.db.set_wildcard(c["l"])
     c.db.add_node(Builder(c.graph).node("aten::append", [c["l"], c["l"]], [c["l"].type]))
     c.db.add_node(Builder(c.graph).node("aten::__getitem__", [c["l"], c["z"]], [types.ANY]))

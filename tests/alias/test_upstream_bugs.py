@@ -11,20 +11,16 @@ from irc.ir.graph import gc_paused
 from irc.ir.schema import parse_schema
 from irc.ir.types import ListType
 from tests.alias.helpers import Case
+from tests.graphs import ir
 
 
 def test_1_loop_back_edge_swapped_values() -> None:
     """What one iteration swaps, the next writes."""
     c = Case("""
-graph(%n : int, %x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::sigmoid(%x)
-  %p : Tensor, %q : Tensor = prim::Loop(%n, True, %a, %b)
-    block0(%i : int, %u : Tensor, %v : Tensor):
-      %w : Tensor = aten::relu_(%u)
-      -> (True, %v, %u)
-  return (%p, %q)
-""")
+        n: int; x: Tensor -> p, q
+        a = relu(x); b = sigmoid(x); p, q = prim.Loop(n, True, a, b)
+        with block(i=int, u=Tensor, v=Tensor): w = relu_(u); yield True, v, u
+    """)
     assert c.written("a")
     assert c.written("b"), "the second iteration writes %b"
     c.claims("p ~ b, u ~ v")
@@ -32,47 +28,30 @@ graph(%n : int, %x : Tensor):
 
 def test_1_loop_writes_through_the_value_of_the_last_iteration() -> None:
     c = Case("""
-graph(%n : int, %x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %k : Tensor = aten::sigmoid(%x)
-  %p : Tensor = prim::Loop(%n, True, %a)
-    block0(%i : int, %u : Tensor):
-      %w : Tensor = aten::relu_(%u)
-      -> (True, %k)
-  return (%p)
-""")
+        n: int; x: Tensor -> p
+        a = relu(x); k = sigmoid(x); p = prim.Loop(n, True, a)
+        with block(i=int, u=Tensor): w = relu_(u); yield True, k
+    """)
     assert c.written("k")
 
 
 def test_1_constants_that_a_loop_carries_are_written() -> None:
     c = Case("""
-graph(%n : int):
-  %k : Float(2) = prim::Constant[value=tensor([1., 2.])]()
-  %s : int[] = prim::ListConstruct(%n)
-  %a : Tensor = aten::zeros(%s)
-  %p : Tensor = prim::Loop(%n, True, %a)
-    block0(%i : int, %u : Tensor):
-      %w : Tensor = aten::relu_(%u)
-      -> (True, %k)
-  return (%p)
-""")
+        n: int -> p
+        k: Float(2) = prim.Constant(value=tensor([1., 2.])); p = prim.Loop(n, True, zeros(prim.ListConstruct(n)))
+        with block(i=int, u=Tensor): w = relu_(u); yield True, k
+    """)
     assert c.written("k")
 
 
 def test_2_zero_iterations() -> None:
     """``b = a; for _ in range(n): b = b + 1; b.add_(1)``: with no iteration, b is a."""
     c = Case("""
-graph(%n : int, %x : Tensor):
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = prim::Loop(%n, True, %a)
-    block0(%i : int, %u : Tensor):
-      %v : Tensor = aten::add(%u, 1, 1)
-      -> (True, %v)
-  %d : Tensor = aten::mul(%a, 1)
-  %w : Tensor = aten::add_(%b, 1, 1)
-  %e : Tensor = aten::mul(%a, 1)
-  return (%d, %e)
-""")
+        n: int; x: Tensor -> d, e
+        a = neg(x); b = prim.Loop(n, True, a)
+        with block(i=int, u=Tensor): v = add(u, 1, 1); yield True, v
+        d = mul(a, 1); w = add_(b, 1, 1); e = mul(a, 1)
+    """)
     c.claims("a ~ b, a written")
     assert not c.db.move_after(c.node("d"), c.node("w"))
     assert not c.db.move_before(c.node("e"), c.node("w"))
@@ -81,14 +60,7 @@ graph(%n : int, %x : Tensor):
 
 def test_3_has_writers_sees_what_containers_hold() -> None:
     """``torch.cat(l); l[0].add_(1); torch.cat(l)``: the two results differ."""
-    c = Case("""
-graph(%l : Tensor[]):
-  %a : Tensor = aten::cat(%l, 0)
-  %e : Tensor = aten::__getitem__(%l, 0)
-  %w : Tensor = aten::relu_(%e)
-  %b : Tensor = aten::cat(%l, 0)
-  return (%a, %b)
-""")
+    c = Case(ir("l: Tensor[]", "a = cat(l, 0); w = relu_(__getitem__(l, 0)); b = cat(l, 0)", "a, b"))
     assert c.written("l")
     assert c.db.has_writers(c.node("a"))
     assert not c.db.has_writers(c["l"], contained=False)
@@ -98,22 +70,12 @@ graph(%l : Tensor[]):
 
 def test_3_nested_lists_dictionaries_and_attributes() -> None:
     c = Case("""
-graph(%self : __torch__.M, %x : Tensor):
-  %z : int = prim::Constant[value=0]()
-  %k : str = prim::Constant[value="k"]()
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %ll : Tensor[][] = prim::ListConstruct(%l)
-  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %a)
-  %vs : Tensor[] = aten::values(%d)
-  %both : Tensor[] = aten::add(%l, %vs)
-  %other : Tensor = aten::sigmoid(%x)
-  %lo : Tensor[] = prim::ListConstruct(%other)
-  %w : Tensor = prim::GetAttr[name="weight"](%self)
-  %w1 : Tensor = aten::relu_(%w)
-  %w2 : Tensor = aten::relu_(%a)
-  return (%ll, %d, %both, %lo)
-""")
+        self: __torch__.M; x: Tensor -> ll, d, both, lo
+        a = relu(x); l: "Tensor[]" = prim.ListConstruct(a); ll: "Tensor[][]" = prim.ListConstruct(l)
+        d: Dict(str, Tensor) = prim.DictConstruct("k", a); vs: "Tensor[]" = values(d); both: "Tensor[]" = add(l, vs)
+        other = sigmoid(x); lo: "Tensor[]" = prim.ListConstruct(other); w1 = relu_(prim.GetAttr(self, name="weight"))
+        w2 = relu_(a)
+    """)
     for name in ("a", "l", "ll", "d", "vs", "both", "self"):
         assert c.written(name), name
     for name in ("other", "lo"):
@@ -157,27 +119,20 @@ def test_4_an_unrelated_append_takes_no_answer_back() -> None:
 
 def test_5_broadcast_tensors_returns_views() -> None:
     c = Case("""
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %m : Tensor[] = aten::broadcast_tensors(%l)
-  %v : Tensor = aten::__getitem__(%m, 0)
-  %w : Tensor = aten::relu_(%v)
-  return (%a)
-""")
+        x: Tensor -> a
+        a = relu(x); l: "Tensor[]" = prim.ListConstruct(a); m: "Tensor[]" = broadcast_tensors(l)
+        v = __getitem__(m, 0); w = relu_(v)
+    """)
     c.claims("v ~ a, a written, m !~ l")
 
 
 def test_6_containment_cycles_do_not_depend_on_query_order() -> None:
     """A holds B and C, B holds A."""
-    text = """
-graph(%x : Tensor):
-  %c : Any[] = prim::ListConstruct(%x)
-  %a : Any[] = prim::ListConstruct(%c)
-  %b : Any[] = prim::ListConstruct(%a)
-  %w : Any[] = aten::append(%a, %b)
-  return (%x)
-"""
+    text = ir("""
+        x: Tensor -> x
+        c: "Any[]" = prim.ListConstruct(x); a: "Any[]" = prim.ListConstruct(c); b: "Any[]" = prim.ListConstruct(a)
+        w: "Any[]" = append(a, b)
+    """)
     cold = Case(text)
     assert cold.contain("b", "c")
     warm = Case(text)
@@ -188,14 +143,10 @@ graph(%x : Tensor):
 def test_7_what_is_queried_is_a_dag() -> None:
     """Values that loops make point to each other denote the same set."""
     c = Case("""
-graph(%n : int, %x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::sigmoid(%x)
-  %p : Tensor, %q : Tensor = prim::Loop(%n, True, %a, %b)
-    block0(%i : int, %u : Tensor, %v : Tensor):
-      -> (True, %v, %u)
-  return (%p, %q)
-""")
+        n: int; x: Tensor -> p, q
+        a = relu(x); b = sigmoid(x); p, q = prim.Loop(n, True, a, b)
+        with block(i=int, u=Tensor, v=Tensor): yield True, v, u
+    """)
     assert c.db.locations(c["u"]) == c.db.locations(c["v"]) == c.db.locations(c["p"])
     assert {str(x) for x in c.db.locations(c["q"])} == {"temporary %a : Tensor", "temporary %b : Tensor"}
 

@@ -11,6 +11,7 @@ from irc.ir import parse_module
 from tests.check.test_wrong_passes import Wrong, parsed
 from tests.cli.helpers import Command
 from tests.effort import Spy, Tune
+from tests.graphs import ir
 from tests.tools.networks import network
 
 MODEL = parsed(
@@ -39,15 +40,11 @@ X = np.float32([[1, -2, 3, 0.5], [-1, 2, 0, 4]])
 
 
 def test_values_that_are_no_numbers_and_lists() -> None:
-    text = """
-graph(%x : Float(n, 3)):
-  %zero : Float() = prim::Constant[value=splat(0.)]()
-  %b : Bool(n, 3) = onnx::Greater(%x, %zero)
-  %d : Float(n, 3) = onnx::Div(%x, %zero)
-  %l : Float(n, 3)[] = onnx::SequenceConstruct(%d, %x)
-  %z : Float(n, 3) = onnx::Mul(%x, %zero)
-  return (%b, %l, %z)
-"""
+    text = ir("""
+        x: Float(n, 3) -> b, l, z
+        zero: Float() = prim.Constant(value=splat(0.)); b: Bool(n, 3) = Greater(x, zero)
+        d: Float(n, 3) = Div(x, zero); l: "Float(n, 3)[]" = SequenceConstruct(d, x); z: Float(n, 3) = Mul(x, zero)
+    """)
     module = parse_module(text)
     found = compare_layers(irc.compile(module), module)
     rows = {layer.value: (layer.max_error, layer.mean_error, layer.cosine) for layer in found.layers}

@@ -14,26 +14,18 @@ from irc.passes import Pass, PassContext, PassManager, Repeat, print_pass
 from irc.tools.check import Tolerance
 from irc.tools.check.models import Wanted, blame, first_wrong
 from tests.check.test_wrong_passes import FAULTS, Wrong
+from tests.graphs import ir, typed_ir
 
-TEXT = """
-graph(%x : Float(2, 3), %c : Bool()):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Float(2, 3) = onnx::Sigmoid(%x)
-  %b : Float(2, 3) = prim::If(%c)
-    block0():
-      %i : Float(2, 3) = onnx::Sin(%a)
-      -> (%i)
-    block1():
-      %j : Float(2, 3) = onnx::Cos(%a)
-      -> (%j)
-  %z : Float(2, 3) = prim::CallFunction(%f, %b)
-  %y : Float(2, 3) = onnx::Exp(%z)
-  return (%y)
+TEXT = ir("""
+    x: Float(2, 3); c: Bool() -> y
+    f: Function = prim.Constant(name="f"); a: Float(2, 3) = Sigmoid(x); b: Float(2, 3) = prim.If(c)
+    with block(): i: Float(2, 3) = Sin(a); yield i
+    with block(): j: Float(2, 3) = Cos(a); yield j
+    z: Float(2, 3) = prim.CallFunction(f, b); y: Float(2, 3) = Exp(z)
 
-graph f(%p : Float(2, 3)):
-  %q : Float(2, 3) = onnx::Tanh(%p)
-  return (%q)
-"""
+    f | p: Float(2, 3) -> q
+    q: Float(2, 3) = Tanh(p)
+""")
 
 
 @dataclass(frozen=True)
@@ -119,12 +111,7 @@ def test_so_is_the_round_of_a_group() -> None:
 
 def test_a_pass_after_which_the_model_does_not_run_is_named() -> None:
     """Without passes it runs on the same inputs: so these are not to blame."""
-    text = """
-graph(%x : Float(5, 3)):
-  %i : Long(2) = prim::Constant[value=tensor([0, 4])]()
-  %y : Float(2, 3) = onnx::Gather[axis=0](%x, %i)
-  return (%y)
-"""
+    text = typed_ir("x: Float(5, 3)", "i: Long(2) = prim.Constant(value=tensor([0, 4])); y = Gather(x, i, axis=0)", "y")
 
     def action(graph: Graph, ctx: PassContext) -> bool:
         node = graph.value("i").node

@@ -18,23 +18,18 @@ from irc.drawing.svg import ARROWS, DARK, FILLS, LIGHT, cut
 from irc.ir import Graph, parse_graph
 from irc.ir import drawing as graphs
 from irc.ir.types import TensorType
+from tests.graphs import ir
 
 SVG = "{http://www.w3.org/2000/svg}"
-CONTROL_FLOW = """graph(%x : Float(3), %n : int, %c : bool):
-  %true : bool = prim::Constant[value=1]()
-  %z : Float(3) = onnx::Relu(%x)
-  %y : Float(3) = prim::Loop(%n, %true, %z)
-    block0(%i : int, %s : Float(3)):
-      %q : Float(3) = prim::If(%c)
-        block0():
-          %u : Float(3) = onnx::Neg(%s)
-          -> (%u)
-        block1():
-          %w : Float(3) = aten::add_(%s, %z, %n)
-          -> (%w)
-      -> (%true, %q)
-  return (%y)
-"""
+CONTROL_FLOW = ir("""
+    x: Float(3); n: int; c: bool -> y
+    z: Float(3) = Relu(x); y: Float(3) = prim.Loop(n, True, z)
+    with block(i=int, s=Float(3)):
+        q: Float(3) = prim.If(c)
+        with block(): u: Float(3) = Neg(s); yield u
+        with block(): w: Float(3) = add_(s, z, n); yield w
+        yield True, q
+""")
 HOSTILE = ["</script><script>alert(1)</script>", "\"'&<>]]>", "a" * 100_000, "\u202eabc\u0000\ud800", "مرحبا"]
 
 

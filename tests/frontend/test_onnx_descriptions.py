@@ -12,9 +12,10 @@ from onnx import helper, numpy_helper
 import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
-from irc.ir import Module, parse_graph
+from irc.ir import Module
 from irc.ir.metadata import DECLARED_TYPE
 from irc.tools.check.peers import onnxruntime_session
+from tests.graphs import ir_graph
 
 FLOAT = T.FLOAT
 info = helper.make_tensor_value_info
@@ -329,11 +330,7 @@ def test_another_runtime_fuses_as_much_as_in_the_original(tmp_path):
 
 
 def test_text_that_is_exported_has_types():
-    graph = parse_graph("""graph(%x : Float(n, 3)):
-  %a : Tensor = onnx::Exp(%x)
-  %y : Tensor = onnx::Neg(%a)
-  return (%y)
-""")
+    graph = ir_graph("x: Float(n, 3)", "a = Exp(x); y = Neg(a)", "y")
     assert sizes(export_model(Module(graph)).graph.value_info) == {"a": ["n", 3]}
 
 

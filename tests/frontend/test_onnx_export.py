@@ -23,6 +23,7 @@ from tests.effort import examples
 from tests.elsewhere import run_onnxruntime
 from tests.frontend.helpers import from_nodes, model
 from tests.frontend.test_functions import with_functions
+from tests.graphs import ir_module
 from tests.passes.helpers import cases
 
 X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
@@ -424,18 +425,13 @@ def test_functions_come_after_those_that_they_call() -> None:
 
 
 def test_functions_that_call_themselves() -> None:
-    module = parse_module(
-        """graph(%x : Float(2)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(2) = prim::CallFunction(%f, %x)
-  return (%y)
+    module = ir_module("""
+            x: Float(2) -> y
+            f: Function = prim.Constant(name="f"); y: Float(2) = prim.CallFunction(f, x)
 
-graph f(%a : Float(2)):
-  %g : Function = prim::Constant[name="f"]()
-  %b : Float(2) = prim::CallFunction(%g, %a)
-  return (%b)
-"""
-    )
+            f | a: Float(2) -> b
+            g: Function = prim.Constant(name="f"); b: Float(2) = prim.CallFunction(g, a)
+        """)
     refused("IRC350", module, "f -> f")
 
 

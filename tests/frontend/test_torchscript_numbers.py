@@ -6,6 +6,7 @@ import pytest
 import irc
 from irc.frontend.torchscript.live import use_numbers
 from irc.ir import parse_module
+from tests.graphs import ir_module
 
 
 @pytest.mark.parametrize("operator", ["add", "sub", "mul", "div"])
@@ -29,15 +30,13 @@ graph(%x : Tensor):
 
 
 def test_numbers_in_groups_are_numbers() -> None:
-    module = parse_module("""
-graph(%x : Tensor):
-  %y : Tensor = prim::FusionGroup_0(%x)
-  return (%y)
-with prim::FusionGroup_0 = graph(%x : Tensor):
-  %c : Double() = prim::Constant[value=splat(2)]()
-  %y : Tensor = aten::mul(%x, %c)
-  return (%y)
-""")
+    module = ir_module("""
+        x: Tensor -> y
+        y = FusionGroup_0(x)
+
+        with FusionGroup_0 | x: Tensor -> y
+        c: Double() = prim.Constant(value=splat(2)); y = mul(x, c)
+    """)
     use_numbers(module.main)
     module.verify()
     assert irc.compile(module).run({"x": np.array(6, np.float16)})["y"].dtype == np.float16

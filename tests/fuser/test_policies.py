@@ -30,6 +30,7 @@ from irc.tools.report_text import fusion
 from tests.doc_blocks import file_of
 from tests.effort import examples
 from tests.fuser.helpers import CHECKS, kinds, the_group
+from tests.graphs import ir_graph
 from tests.programs.generator import Program, programs
 from tests.programs.running import expected, run
 from tests.programs.test_fuser import FAMILIES
@@ -345,12 +346,10 @@ def test_of_results_of_other_packages_in_a_group_it_is_not_known_how_they_lie_in
 
 def test_a_cluster_says_what_it_would_be_given() -> None:
     """What neither its members nor the producer make; constants would become its own."""
-    graph = parse_graph("""graph(%x : Float(3), %z : Float(3)):
-  %c : Float(3) = prim::Constant[value=splat(2)]()
-  %a : Float(3) = onnx::Mul(%x, %c)
-  %b : Float(3) = onnx::Add(%a, %z)
-  return (%b)
-""")
+    graph = ir_graph("""
+        x, z: Float(3) -> b
+        c: Float(3) = prim.Constant(value=splat(2)); a: Float(3) = Mul(x, c); b: Float(3) = Add(a, z)
+    """)
     a, b = (graph.value(name).node for name in "ab")
     assert a is not None and b is not None
     cluster = Cluster(b)

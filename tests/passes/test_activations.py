@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 
 import irc
 from tests.elsewhere import run_onnxruntime
+from tests.graphs import ir, typed_ir
 
 RNG = np.random.default_rng(0)
 
@@ -236,24 +237,12 @@ def test_constants_of_one_axis() -> None:
 
 
 def test_what_is_needed_in_between_stays() -> None:
-    text = """
-graph(%x : Float(3)):
-  %s : Float(3) = onnx::Sigmoid(%x)
-  %y : Float(3) = onnx::Mul(%x, %s)
-  return (%y, %s)
-"""
+    text = ir("x: Float(3)", "s: Float(3) = Sigmoid(x); y: Float(3) = Mul(x, s)", "y, s")
     assert kinds(irc.compile(irc.ir.parse_graph(text), "canonicalize")) == ["onnx::Sigmoid", "onnx::Mul"]
 
 
 def test_what_is_written_in_between_stays() -> None:
-    text = """
-graph(%g : Float(3)):
-  %x : Float(3) = onnx::Abs(%g)
-  %s : Float(3) = onnx::Sigmoid(%x)
-  %w : Float(3) = onnx::Neg_(%x)
-  %y : Float(3) = onnx::Mul(%x, %s)
-  return (%y)
-"""
+    text = typed_ir("g: Float(3)", "x = Abs(g); s = Sigmoid(x); w = Neg_(x); y = Mul(x, s)", "y")
     graph = irc.ir.parse_graph(text)
     model = irc.compile(graph, "canonicalize")
     assert "onnx::Swish" not in kinds(model)

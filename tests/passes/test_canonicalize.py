@@ -14,6 +14,7 @@ from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
 from irc.runtime.plan import lower
 from tests.effort import Spy
+from tests.graphs import ir_graph, ir_module, typed_graph
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 from tests.passes.rewrite_cases import APPLIES, ATTENTION, REFUSES, REPEATED
 from tests.tables import with_constants
@@ -186,30 +187,20 @@ def test_indices_that_are_written_are_not_read_off(write: str) -> None:
 
 
 def test_outputs_keep_their_names() -> None:
-    graph = parse_graph("""
-graph(%x : Float(2, 3)):
-  %a = onnx::Neg(%x)
-  %y = onnx::Cast[to=1](%a)
-  %z = onnx::Identity(%x)
-  return (%y, %z)
-""")
+    graph = ir_graph("x: Float(2, 3)", "y = Cast(Neg(x), to=1); z = Identity(x)", "y, z")
     run_passes(graph, "canonicalize,dce")
     assert [v.name for v in graph.outputs] == ["y", "z"]
     assert kinds(graph) == ["Neg", "Identity"]
 
 
 def test_what_a_function_returns_does_not_become_a_constant() -> None:
-    module = parse_module("""
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="shape"]()
-  %s : Long(2) = prim::CallFunction(%f, %x)
-  %t = onnx::Neg_(%s)
-  return (%t)
+    module = ir_module("""
+        x: Float(2, 3) -> t
+        f: Function = prim.Constant(name="shape"); s: Long(2) = prim.CallFunction(f, x); t = Neg_(s)
 
-graph shape(%p : Float(2, 3)):
-  %s = onnx::Shape(%p)
-  return (%s)
-""")
+        shape | p: Float(2, 3) -> s
+        s = Shape(p)
+    """)
     before = module.copy()
     run_passes(module, "canonicalize")
     assert kinds(module.graphs["shape"]) == ["Shape"]
@@ -217,20 +208,14 @@ graph shape(%p : Float(2, 3)):
 
 
 def test_contents_are_not_read_past_a_call_that_writes_them() -> None:
-    module = parse_module("""
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="negate"]()
-  %s = onnx::Shape(%x)
-  prim::CallFunction(%f, %s)
-  %t = onnx::Abs(%s)
-  %k : Long(1) = prim::Constant[value=tensor([0])]()
-  %z = onnx::Gather[axis=0](%s, %k)
-  return (%z, %t)
+    module = ir_module("""
+        x: Float(2, 3) -> z, t
+        f: Function = prim.Constant(name="negate"); s = Shape(x); prim.CallFunction(f, s); t = Abs(s)
+        z = Gather(s, [0], axis=0)
 
-graph negate(%p : Long(2)):
-  %q = onnx::Neg_(%p)
-  return ()
-""")
+        negate | p: Long(2) ->
+        q = Neg_(p)
+    """)
     before = module.copy()
     run_passes(module, "canonicalize")
     assert_same_results(before, module, FEEDS[0])
@@ -256,14 +241,10 @@ def test_what_a_rewrite_tells_about_later_shapes_is_used_at_once() -> None:
 
 
 def test_what_a_removed_node_stated_is_used_where_its_operand_is() -> None:
-    graph = parse_graph("""
-graph(%x : Tensor, %z : Float(2, 3)):
-  %a : Tensor = onnx::Squeeze(%x)
-  %b : Tensor = onnx::Add(%z, %a)
-  %c : Float(3) = onnx::Identity(%a)
-  %d : Float(3) = onnx::Neg(%c)
-  return (%b, %d)
-""")
+    graph = ir_graph("""
+        x: Tensor; z: Float(2, 3) -> b, d
+        a = Squeeze(x); b = Add(z, a); c: Float(3) = Identity(a); d: Float(3) = Neg(c)
+    """)
     run_passes(graph, "canonicalize")  # once more, it changes nothing
     a, b, d = (node.output for node in graph.nodes)
     assert [str(value.type) for value in (a, b, d)] == ["Float(3)", "Float(2, 3)", "Float(3)"]
@@ -373,14 +354,7 @@ graph(%x : Tensor):
 
 def test_what_two_outputs_are_is_written_out_once() -> None:
     """The Identity that keeps the name of the second is left alone when the pass runs again."""
-    g = parse_graph(
-        """graph(%x : Float(3, 1)):
-  %s : Long(2) = onnx::Shape(%x)
-  %n : Long(1) = onnx::Shape(%s)
-  %a : Long(2) = onnx::Expand(%s, %n)
-  %b : Long(2) = onnx::Expand(%s, %n)
-  return (%b, %a)"""
-    )
+    g = typed_graph("x: Float(3, 1)", "s = Shape(x); n = Shape(s); a = Expand(s, n); b = Expand(s, n)", "b, a")
     run_passes(g, "canonicalize")
     assert g.value("b").made_by("onnx::Identity") is not None
 
@@ -403,13 +377,7 @@ with prim::FusionGroup_0 = graph(%p : Long(1), %q : Long(1)):
 
 
 def test_dropout_with_a_wrong_probability_stays_and_is_refused() -> None:
-    graph = parse_graph("""
-graph(%x : Float(2, 3)):
-  %p : float = prim::Constant[value=2.]()
-  %no : bool = prim::Constant[value=0]()
-  %y : Float(2, 3) = aten::dropout(%x, %p, %no)
-  return (%y)
-""")
+    graph = ir_graph("x: Float(2, 3)", "y: Float(2, 3) = dropout(x, 2.0, False)", "y")
     assert not PassManager("canonicalize").run(graph).changed
     with pytest.raises(Error, match=r"IRC424.*probability of dropout is 2\.0"):
         lower(graph).run([np.ones((2, 3), np.float32)])

@@ -15,6 +15,7 @@ from irc.ir.declarations import OUTPUT_TYPE, fixed_sizes, read_sizes, sizes_text
 from irc.ir.limits import MAX_SIZE
 from irc.passes import FixSizes, PassManager, parse_pipeline, print_pipeline
 from tests.effort import examples
+from tests.graphs import ir
 from tests.passes.helpers import assert_becomes, kinds, run_passes, transform
 
 BATCH = 'fix-sizes{sizes="batch=2"}'
@@ -94,11 +95,7 @@ def test_again_is_nothing_new(read: Any) -> None:
 
 
 def test_shape_arithmetic_is_folded() -> None:
-    text = """graph(%x : Float(batch, seq, 4)):
-      %s : Long(3) = onnx::Shape(%x)
-      %y : Tensor = onnx::ConstantOfShape(%s)
-      %z : Tensor = onnx::Add(%x, %y)
-      return (%z)"""
+    text = ir("x: Float(batch, seq, 4)", "s: Long(3) = Shape(x); z = Add(x, ConstantOfShape(s))", "z")
     assert "Shape" in kinds(transform(text, f"{BATCH},default"))
     assert "Shape" not in kinds(transform(text, f'{BATCH},fix-sizes{{sizes="seq=8"}},default'))
 

@@ -15,6 +15,7 @@ from irc.passes.in_place import LastUses
 from irc.passes.remove_mutation.family import functional_kind
 from irc.runtime.plan import without_kernels
 from tests.counting import analyses
+from tests.graphs import ir, typed_ir
 from tests.operators import POINTWISE
 from tests.passes.helpers import (
     assert_becomes,
@@ -100,33 +101,18 @@ graph(%x : Float(2, 4), %cond : Bool(2, 4)):
 
 
 def test_named_dimensions_are_equal_only_by_name():
-    text = """
-graph(%x : Float(batch, 4), %z : Float(batch, 1), %u : Float(other, 4)):
-  %a : Float(batch, 4) = onnx::Softmax(%x)
-  %b : Float(batch, 4) = onnx::Add(%a, %z)
-  %c : Float(batch, 4) = onnx::Add(%b, %u)
-  return (%c)
-"""
+    text = ir("""
+        x: Float(batch, 4); z: Float(batch, 1); u: Float(other, 4) -> c
+        a: Float(batch, 4) = Softmax(x); b: Float(batch, 4) = Add(a, z); c: Float(batch, 4) = Add(b, u)
+    """)
     assert kinds(transform(text, "in-place")) == ["Softmax", "Add_", "Add"]
 
 
 def test_torch_operators_need_types_that_tell():
-    text = """
-graph(%x : Float(2, 4), %i : Long(2, 4), %d : Double(2, 4), %u : Tensor):
-  %n : int = prim::Constant[value=2]()
-  %f : float = prim::Constant[value=0.5]()
-  %a : Float(2, 4) = aten::clone(%x)
-  %b : Float(2, 4) = aten::add(%a, %x, %n)
-  %c : Float(2, 4) = aten::mul(%b, %f)
-  %e : Float(2, 4) = aten::exp(%c)
-  %g : Double(2, 4) = aten::add(%e, %d)
-  %h : Long(2, 4) = aten::clone(%i)
-  %j : Float(2, 4) = aten::div(%h, %n)
-  %k : Tensor = aten::clone(%u)
-  %l : Tensor = aten::neg(%k)
-  %m : Tensor = aten::exp(%l)
-  return (%g, %j, %m)
-"""
+    text = typed_ir("""
+        x: Float(2, 4); i: Long(2, 4); d: Double(2, 4); u: Tensor -> g, j, m
+        e = exp(mul(add(clone(x), x, 2), 0.5)); g = add(e, d); j = div(clone(i), 2); m = exp(neg(clone(u)))
+    """)
     assert [k for k in kinds(transform(text, "in-place")) if k.endswith("_")] == ["add_", "mul_", "exp_", "neg_"]
 
 
@@ -143,27 +129,15 @@ def test_absolute_values_that_may_be_of_complex_numbers_need_memory_of_their_own
 
 
 def test_through_reshapes_branches_and_loops():
-    text = """
-graph(%x : Float(2, 4), %n : int, %c : bool):
-  %t : bool = prim::Constant[value=1]()
-  %eight : Long(1) = prim::Constant[value=tensor([8])]()
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %b : Float(2, 4) = onnx::LogSoftmax(%x)
-  %p : Float(2, 4) = prim::If(%c)
-    block0():
-      -> (%a)
-    block1():
-      %u : Float(2, 4) = onnx::Relu(%b)
-      -> (%u)
-  %q : Float(8) = onnx::Reshape(%p, %eight)
-  %r : Float(8) = onnx::Exp(%q)
-  %s : Float(8) = prim::Loop(%n, %t, %r)
-    block0(%i : int, %v : Float(8)):
-      %w : Float(8) = onnx::Neg(%v)
-      -> (%t, %w)
-  %y : Float(8) = onnx::Exp(%s)
-  return (%y)
-"""
+    text = typed_ir("""
+        x: Float(2, 4); n: int; c: bool -> y
+        t: bool = prim.Constant(value=1); a = Softmax(x); b = LogSoftmax(x); p = prim.If(c)
+        with block(): yield a
+        with block(): u = Relu(b); yield u
+        s = prim.Loop(n, t, Exp(Reshape(p, [8])))
+        with block(i=int, v=Float(8)): w = Neg(v); yield t, w
+        y = Exp(s)
+    """)
     before, graph = parse_graph(text), transform(text, "in-place")
     assert kinds(graph) == ["Softmax", "LogSoftmax", "If", "Relu_", "Reshape", "Exp_", "Loop", "Neg_", "Exp_"]
     for iterations in (0, 1, 3):
@@ -173,14 +147,7 @@ graph(%x : Float(2, 4), %n : int, %c : bool):
 
 def test_groups_stay_and_feed_twins():
     """Inside groups the plan reuses memory; what groups give is memory of their own."""
-    text = """
-graph(%x : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Relu(%x)
-  %b : Float(2, 4) = onnx::Exp(%a)
-  %s : Float(2, 4) = onnx::LRN[size=3](%b)
-  %y : Float(2, 4) = onnx::Neg(%s)
-  return (%y)
-"""
+    text = typed_ir("x: Float(2, 4)", "y = Neg(LRN(Exp(Relu(x)), size=3))", "y")
     before, graph = parse_graph(text), transform(text, "fuse,in-place")
     assert kinds(graph) == ["FusionGroup", "LRN", "Neg_"]
     assert_same_results(before, graph, X)
@@ -188,12 +155,7 @@ graph(%x : Float(2, 4)):
 
 
 def test_donated_inputs_are_written():
-    text = """
-graph(%x : Float(2, 4), %kept : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Add(%kept, %x)
-  %b : Float(2, 4) = onnx::Relu(%kept)
-  return (%a, %b)
-"""
+    text = ir("x, kept: Float(2, 4)", "a: Float(2, 4) = Add(kept, x); b: Float(2, 4) = Relu(kept)", "a, b")
     graph = parse_graph(text)
     ctx = PassContext()
     ctx.analyses._dbs[graph] = analyze(graph, noalias=["x"])
@@ -314,13 +276,7 @@ def test_operators_stay(body, why, inputs):
 
 
 def test_the_last_of_two_readers_writes():
-    text = """
-graph(%x : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %b : Float(2, 4) = onnx::Relu(%a)
-  %c : Float(2, 4) = onnx::Neg(%a)
-  return (%b, %c)
-"""
+    text = typed_ir("x: Float(2, 4)", "a = Softmax(x); b = Relu(a); c = Neg(a)", "b, c")
     assert kinds(transform(text, "in-place")) == ["Softmax", "Relu", "Neg_"]
 
 
@@ -413,23 +369,15 @@ return (%y)
 
 
 def test_not_in_one_branch_what_a_loop_around_reads_in_the_other():
-    text = """
-graph(%x : Float(2, 4), %n : int, %c : bool):
-  %t : bool = prim::Constant[value=1]()
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %l : Float(2, 4) = prim::Loop(%n, %t, %x)
-    block0(%i : int, %p : Float(2, 4)):
-      %b : bool = aten::gt(%i, %i)
-      %o : Float(2, 4) = prim::If(%b)
-        block0():
-          %y : Float(2, 4) = onnx::Relu(%a)
-          -> (%y)
-        block1():
-          %z : Float(2, 4) = onnx::Mul(%p, %a)
-          -> (%z)
-      -> (%t, %o)
-  return (%l)
-"""
+    text = ir("""
+        x: Float(2, 4); n: int; c: bool -> l
+        a: Float(2, 4) = Softmax(x); l: Float(2, 4) = prim.Loop(n, True, x)
+        with block(i=int, p=Float(2, 4)):
+            b: bool = gt(i, i); o: Float(2, 4) = prim.If(b)
+            with block(): y: Float(2, 4) = Relu(a); yield y
+            with block(): z: Float(2, 4) = Mul(p, a); yield z
+            yield True, o
+    """)
     assert_unchanged(text, "in-place")
 
 
@@ -452,12 +400,7 @@ graph(%x : Float(2, 4)):
 
 def test_variants_only_where_operators_are_pointwise_in_their_version():
     """Before version 7 the second operand of Add was aligned by attributes."""
-    text = """
-graph(%x : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %b : Float(2, 4) = onnx::Add[broadcast=1, since_version=6](%a, %x)
-  return (%b)
-"""
+    text = typed_ir("x: Float(2, 4)", "b = Add(Softmax(x), x, broadcast=1, since_version=6)", "b")
     assert_unchanged(text, "in-place")
 
 
@@ -530,13 +473,7 @@ def test_one_analysis_serves_the_whole_pass():
 
 
 def test_less_memory_at_the_peak():
-    text = """
-graph(%x : Float(2, 4)):
-  %a : Float(4, 4) = onnx::Concat[axis=0](%x, %x)
-  %b : Float(4, 4) = onnx::Relu(%a)
-  %c : Float(4, 4) = onnx::Exp(%b)
-  return (%c)
-"""
+    text = typed_ir("x: Float(2, 4)", "c = Exp(Relu(Concat(x, x, axis=0)))", "c")
     plain, written = (irc.compile(parse_graph(text), passes=p) for p in ("none", "in-place"))
     assert plain.report.memory.peak == 64 + 64
     assert written.report.memory.peak == 32 + 64

@@ -7,24 +7,21 @@ from irc.errors import Error
 from irc.ir import parse_module, structurally_equal
 from irc.ir.region_flow import callee
 from irc.passes import PassManager
+from tests.graphs import ir
 from tests.passes.helpers import assert_same_results, run_passes, transform_module
 
 X = np.array([[1.0, -2.0, 3.0], [-4.0, 5.0, -6.0]], np.float32)
 
 
 def test_calls_become_copies_with_names_of_their_own():
-    text = """
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(2, 3) = prim::CallFunction(%f, %x)
-  %z : Float(2, 3) = prim::CallFunction(%f, %y)
-  return (%z)
+    text = ir("""
+        x: Float(2, 3) -> z
+        f: Function = prim.Constant(name="f"); y: Float(2, 3) = prim.CallFunction(f, x)
+        z: Float(2, 3) = prim.CallFunction(f, y)
 
-graph f(%a : Tensor):
-  %t : Tensor = onnx::Relu(%a)
-  %r : Tensor = onnx::Neg(%t)
-  return (%r)
-"""
+        f | a: Tensor -> r
+        t = Relu(a); r = Neg(t)
+    """)
     after = """
 graph(%x : Float(2, 3)):
   %t : Tensor = onnx::Relu(%x)
@@ -39,28 +36,18 @@ graph(%x : Float(2, 3)):
 
 
 def test_calls_inside_calls_and_blocks():
-    text = """
-graph(%c : Bool(), %x : Float(2, 3)):
-  %outer : Function = prim::Constant[name="outer"]()
-  %y : Float(2, 3) = prim::If(%c)
-    block0():
-      %r : Tensor = prim::CallFunction(%outer, %x)
-      -> (%r)
-    block1():
-      -> (%x)
-  return (%y)
+    text = ir("""
+        c: Bool(); x: Float(2, 3) -> y
+        outer: Function = prim.Constant(name="outer"); y: Float(2, 3) = prim.If(c)
+        with block(): r = prim.CallFunction(outer, x); yield r
+        with block(): yield x
 
-graph outer(%x : Tensor):
-  %inner : Function = prim::Constant[name="inner"]()
-  %y : Tensor = prim::CallFunction(%inner, %x)
-  %z : Tensor = prim::CallFunction(%inner, %y)
-  return (%z)
+        outer | x: Tensor -> z
+        inner: Function = prim.Constant(name="inner"); z = prim.CallFunction(inner, prim.CallFunction(inner, x))
 
-graph inner(%x : Tensor):
-  %one : Float(1) = prim::Constant[value=tensor([1.])]()
-  %y : Tensor = onnx::Add(%x, %one)
-  return (%y)
-"""
+        inner | x: Tensor -> y
+        y = Add(x, [1.0])
+    """)
     module = transform_module(text, "inline")
     assert list(module.graphs) == [module.main.name]
     assert [n.kind for n in module.main.walk() if n.kind == "onnx::Add"] == ["onnx::Add"] * 2
@@ -87,17 +74,13 @@ graph f(%x : Tensor):
 
 def test_named_sizes_of_a_function_are_not_those_of_its_caller():
     module = transform_module(
-        """
-graph(%x : Float(N, M)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(M, N) = prim::CallFunction(%f, %x)
-  return (%y)
+        ir("""
+            x: Float(N, M) -> y
+            f: Function = prim.Constant(name="f"); y: Float(M, N) = prim.CallFunction(f, x)
 
-graph f(%x : Float(M, N)):
-  %t : Float(N, M) = onnx::Transpose[perm=[1, 0]](%x)
-  %r : Float(N, M) = onnx::Relu(%t)
-  return (%r)
-""",
+            f | x: Float(M, N) -> r
+            t: Float(N, M) = Transpose(x, perm=[1, 0]); r: Float(N, M) = Relu(t)
+        """),
         "inline",
     )
     assert str(module.main.value("t").type) == "Float(*, *)"
@@ -128,25 +111,18 @@ with prim::FusionGroup_0 = graph(%y : Float(k), %c : Bool(k)):
     assert_same_results(parse_module(text), module, x, x, first)
 
 
-RECURSIVE = """
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %g : Function = prim::Constant[name="g"]()
-  %y : Float(2, 3) = prim::CallFunction(%f, %x)
-  %z : Float(2, 3) = prim::CallFunction(%g, %y)
-  return (%z)
+RECURSIVE = ir("""
+    x: Float(2, 3) -> z
+    f: Function = prim.Constant(name="f"); g: Function = prim.Constant(name="g")
+    y: Float(2, 3) = prim.CallFunction(f, x); z: Float(2, 3) = prim.CallFunction(g, y)
 
-graph f(%x : Tensor):
-  %f : Function = prim::Constant[name="f"]()
-  %g : Function = prim::Constant[name="g"]()
-  %y : Tensor = prim::CallFunction(%g, %x)
-  %z : Tensor = prim::CallFunction(%f, %y)
-  return (%z)
+    f | x: Tensor -> z
+    f: Function = prim.Constant(name="f"); g: Function = prim.Constant(name="g"); y = prim.CallFunction(g, x)
+    z = prim.CallFunction(f, y)
 
-graph g(%x : Tensor):
-  %y : Tensor = onnx::Neg(%x)
-  return (%y)
-"""
+    g | x: Tensor -> y
+    y = Neg(x)
+""")
 
 
 def test_recursive_functions_stay():

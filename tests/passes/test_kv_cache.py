@@ -7,6 +7,7 @@ from irc.alias import AliasDb
 from irc.ir import Node, parse_graph
 from irc.passes import Growable, PassContext, PassManager
 from irc.passes.kv_cache import concatenate_instead
+from tests.graphs import ir, ir_graph, typed_ir
 from tests.passes.helpers import (
     assert_becomes,
     assert_same_results,
@@ -71,30 +72,19 @@ def test_a_capture_in_a_branch():
 
 
 def test_through_views_and_branches():
-    text = """
-graph(%use : Bool(), %past : Float(1, *, 2), %x : Float(1, 1, 2)):
-  %same : Float(1, *, 2) = onnx::Identity(%past)
-  %a : Float(1, *, 2) = onnx::Concat[axis=1](%same, %x)
-  %b : Float(1, *, 2) = prim::If(%use)
-    block0():
-      -> (%a)
-    block1():
-      -> (%past)
-  return (%b)
-"""
+    text = typed_ir("""
+        use: Bool(); past: Float(1, *, 2); x: Float(1, 1, 2) -> b
+        a = Concat(Identity(past), x, axis=1); b = a if use else past
+    """)
     assert kinds(transform(text, "growable"))[:2] == ["Identity", "append_"]
 
 
 def test_what_extends_a_part_of_an_append_is_found_in_the_same_run():
-    graph = parse_graph("""
-graph(%x : Float(n), %v : Float(2), %w : Float(2)):
-  %1 : Long(1) = prim::Constant[value=tensor([1])]()
-  %9 : Long(1) = prim::Constant[value=tensor([9])]()
-  %c : Float(*) = onnx::Concat[axis=0, since_version=13](%x, %v)
-  %s : Float(*) = onnx::Slice[since_version=13](%c, %1, %9)
-  %d : Float(*) = onnx::Concat[axis=0, since_version=13](%s, %w)
-  return (%c, %d)
-""")
+    graph = ir_graph("""
+        x: Float(n); v, w: Float(2) -> c, d
+        c: "Float(*)" = Concat(x, v, axis=0, since_version=13); s: "Float(*)" = Slice(c, [1], [9], since_version=13)
+        d: "Float(*)" = Concat(s, w, axis=0, since_version=13)
+    """)
     PassManager("growable", ["verify-changed"]).run(graph)
     assert [node.kind for node in graph.nodes].count("irc::append_") == 2
 
@@ -195,13 +185,11 @@ graph(%past : Float(*, *), %x : Float(*, *)):
   return (%both)
 """
 
-CAT_APPENDED = """
-graph(%past : Float(*, *), %x : Float(*, *)):
-  %dim : int = prim::Constant[value=-1]()
-  %y : Float(*, *) = irc::append_[axis=-1](%past, %x)
-  %both : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
-  return (%both)
-"""
+CAT_APPENDED = ir("""
+    past, x: Float(*, *) -> both
+    dim: int = prim.Constant(value=-1); y: "Float(*, *)" = irc.append_(past, x, axis=-1)
+    both: "(Tensor, Tensor)" = prim.TupleConstruct(x, y)
+""")
 
 
 def test_cat_of_equal_types_that_leaves_in_a_tuple():
@@ -276,12 +264,7 @@ def test_what_is_laid_out_anew_may_be_asked_for_strides():
 
 
 def test_results_that_may_be_a_kept_operand_are_not_overwritten():
-    text = """
-graph(%past : Float(*), %x : Float(*)):
-  %present : Float(*) = onnx::Concat[axis=0](%past, %x)
-  %y : Float(*) = onnx::Relu(%present)
-  return (%y, %present, %past)
-"""
+    text = typed_ir("past, x: Float(*)", "present = Concat(past, x, axis=0); y = Relu(present)", "y, present, past")
     assert "Relu_" not in kinds(transform(text, "growable,in-place"))
 
 

@@ -8,6 +8,7 @@ from irc.alias import analyze
 from irc.ir import parse_graph, parse_module
 from irc.passes.layouts import Contiguity, Layouts
 from irc.runtime.plan import lower
+from tests.graphs import ir
 from tests.passes.helpers import kinds, run_passes
 from tests.programs.interpreter import interpret
 
@@ -159,17 +160,11 @@ graph(%x : Tensor):
 
 
 def test_tensors_with_gaps_are_not_written_instead_of_new_ones():
-    text = """
-graph(%x : Float(6), %s : Float(3)):
-  %sizes : int[] = prim::Constant[value=[3]]()
-  %steps : int[] = prim::Constant[value=[2]]()
-  %none : NoneType = prim::Constant()
-  %v : Tensor = aten::as_strided(%x, %sizes, %steps, %none)
-  %a : Float(3) = aten::as_strided_scatter(%v, %s, %sizes, %steps, %none)
-  %b : Float(3) = aten::neg(%a)
-  %c : int[] = aten::stride(%b)
-  return (%c, %b)
-"""
+    text = ir("""
+        x: Float(6); s: Float(3) -> c, b
+        a: Float(3) = as_strided_scatter(as_strided(x, [3], [2], None), s, [3], [2], None); b: Float(3) = neg(a)
+        c: "int[]" = stride(b)
+    """)
     before, after = parse_graph(text), parse_graph(text)
     run_passes(after, "in-place")
     given = [np.arange(6, dtype=np.float32), np.ones(3, np.float32)]

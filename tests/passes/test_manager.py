@@ -23,6 +23,7 @@ from irc.passes.instruments import (
     VerifyChanged,
     VerifyEach,
 )
+from tests.graphs import ir_module
 
 TEXT = """
 graph(%x : Float(2)):
@@ -127,16 +128,13 @@ def test_repeat_says_when_it_gives_up():
 
 
 def test_every_graph_of_a_module_is_done():
-    module = parse_module("""
-graph(%x : Tensor):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Tensor = prim::CallFunction(%f, %x)
-  return (%y)
+    module = ir_module("""
+        x: Tensor -> y
+        f: Function = prim.Constant(name="f"); y = prim.CallFunction(f, x)
 
-graph f(%x : Tensor):
-  %a : Tensor = onnx::Neg(%x)
-  return (%x)
-""")
+        f | x: Tensor -> x
+        a = Neg(x)
+    """)
     report = PassManager("dce,inline,dce").run(module)
     assert report.stats["dce.erased"] == 1
     assert [run.name for run in report.passes] == ["dce", "inline", "dce"]

@@ -15,6 +15,7 @@ from irc.passes import PassContext, registry
 from irc.passes.constant_fold import ConstantFold
 from irc.passes.merging import Cse
 from irc.runtime.plan import lower
+from tests.graphs import ir_module
 from tests.passes.helpers import kinds, run_passes
 
 X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
@@ -314,21 +315,12 @@ def test_a_model_can_be_run_again(name):
 
 def test_zero_iterations_give_what_eager_gives():
     """``b = a; for _ in range(n): b = b + 1; b.add_(1)``, n = 0: eager -2 and -4 where PyTorch's JIT has -2 twice."""
-    graph = parse_module("""
-graph(%a : Tensor, %n : int):
-  %two : int = prim::Constant[value=2]()
-  %minus : int = prim::Constant[value=-2]()
-  %one : int = prim::Constant[value=1]()
-  %true : bool = prim::Constant[value=1]()
-  %b : Tensor = prim::Loop(%n, %true, %a)
-    block0(%i : int, %u : Tensor):
-      %v : Tensor = aten::add(%u, %one)
-      -> (%true, %v)
-  %d : Tensor = aten::mul(%a, %minus)
-  %w : Tensor = aten::add_(%b, %one)
-  %e : Tensor = aten::mul(%a, %minus)
-  return (%d, %e)
-""")
+    graph = ir_module("""
+        a: Tensor; n: int -> d, e
+        b = prim.Loop(n, True, a)
+        with block(i=int, u=Tensor): v = add(u, 1); yield True, v
+        d = mul(a, -2); w = add_(b, 1); e = mul(a, -2)
+    """)
     run_passes(graph, registry.PIPELINES["default"])
     d, e = lower(graph.main).run([np.ones(1, np.float32), 0])
     assert (d.item(), e.item()) == (-2, -4)
@@ -336,16 +328,7 @@ graph(%a : Tensor, %n : int):
 
 def test_elements_of_a_given_list_are_read_again():
     """``torch.cat(l); l[0].add_(1); torch.cat(l)``: eager 4 and 6 where PyTorch's cse makes it 4 twice."""
-    graph = parse_module("""
-graph(%l : Tensor[]):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::cat(%l, %zero)
-  %e : Tensor = aten::__getitem__(%l, %zero)
-  %w : Tensor = aten::add_(%e, %one)
-  %b : Tensor = aten::cat(%l, %zero)
-  return (%a, %b)
-""")
+    graph = ir_module("l: Tensor[]", "a = cat(l, 0); e = __getitem__(l, 0); w = add_(e, 1); b = cat(l, 0)", "a, b")
     run_passes(graph, registry.PIPELINES["default"])
     a, b = lower(graph.main).run([[np.ones(2, np.float32), np.ones(2, np.float32)]])
     assert (a.sum(), b.sum()) == (4, 6)

@@ -19,6 +19,7 @@ from irc.ir.types import DType
 from irc.ir.verify.operator_rules import type_fault
 from irc.ops import Operator, records
 from irc.passes import PassManager
+from tests.graphs import ir
 from tests.operators import records_for_a_while
 
 NUMBERS = [-1, 0, -(2**63), 2**63 - 1]
@@ -171,13 +172,10 @@ def test_sizes_of_rules_of_others_are_looked_at_where_results_are_folded() -> No
 
 def test_what_no_constant_can_hold_is_not_computed() -> None:
     """It might be a list of very many tensors."""
-    text = """graph():
-  %zero : int = prim::Constant[value=0]()
-  %many : int = prim::Constant[value=9223372036854775807]()
-  %c : Float(2) = prim::Constant[value=splat(1.)]()
-  %parts : Tensor[] = aten::tensor_split(%c, %many, %zero)
-  return (%parts)
-"""
+    text = ir("""
+        -> parts
+        c: Float(2) = prim.Constant(value=splat(1.)); parts = tensor_split(c, 9223372036854775807, 0)
+    """)
     graph = parse_graph(text)
     report = PassManager("constant-fold").run(graph)
     assert [(r.where, r.reason) for r in report.remarks] == [

@@ -15,6 +15,7 @@ from irc.ir import Node, Tensor, parse_module, types
 from irc.passes import Instrument, PassContext, PassManager, create_instruments
 from irc.passes.constant_fold import ConstantFold
 from tests.counting import analyses
+from tests.graphs import ir_graph
 from tests.passes.helpers import kinds, parse_graph
 
 T = "Float(4)"
@@ -191,22 +192,13 @@ graph(%x : Float(3, 2), %m : Float(2)):
 
 
 def test_what_only_a_dropped_branch_looked_at_is_folded_at_once() -> None:
-    graph = parse_graph("""
-graph(%x : Float(2, 3)):
-  %w : Float(2, 3) = prim::Constant[value=tensor([3., 3., -2., -3., 0., 3.])]()
-  %t : Float(3, 2) = aten::t(%w)
-  %n : int[] = prim::Constant[value=[-1]]()
-  %r : Float(6) = aten::reshape(%t, %n)
-  %f : bool = prim::Constant[value=0]()
-  %y : Float(6) = prim::If(%f)
-    block0():
-      %c : bool = aten::is_contiguous(%t)
-      %i : Float(6) = aten::add(%r, %c)
-      -> (%i)
-    block1():
-      -> (%r)
-  return (%y)
-""")
+    graph = ir_graph("""
+        x: Float(2, 3) -> y
+        w: Float(2, 3) = prim.Constant(value=tensor([3., 3., -2., -3., 0., 3.])); t: Float(3, 2) = t(w)
+        r: Float(6) = reshape(t, [-1]); y: Float(6) = prim.If(False)
+        with block(): c: bool = is_contiguous(t); i: Float(6) = add(r, c); yield i
+        with block(): yield r
+    """)
     PassManager("constant-fold").run(graph)
     assert [node.kind for node in graph.nodes] == ["prim::Constant"]
 

@@ -8,10 +8,11 @@ import pytest
 
 from irc.alias import analyze
 from irc.errors import Error
-from irc.ir import Builder, Graph, parse_graph, parse_module, types
+from irc.ir import Builder, Graph, parse_graph, types
 from irc.ops import Effects, register
 from irc.passes import PassContext, PassManager, RemoveMutation
 from irc.runtime.plan import lower
+from tests.graphs import ir, ir_graph, ir_module, typed_graph, typed_ir
 from tests.operators import operator_of
 from tests.passes.helpers import assert_same_results, cases, kinds, run_passes
 
@@ -207,14 +208,7 @@ def test_programs_without_writes_compute_the_same(body):
 
 def test_the_element_type_of_the_target_stays():
     """``copy_`` converts what it writes, arithmetic as far as that keeps the kind."""
-    text = """
-graph(%i : Long(2), %f : Float(2)):
-  %a : Tensor = aten::clone(%i)
-  %w : Tensor = aten::copy_(%a, %f)
-  %b : Tensor = aten::clone(%f)
-  %u : Tensor = aten::add_(%b, %i)
-  return (%a, %b)
-"""
+    text = ir("i: Long(2); f: Float(2)", "a = clone(i); w = copy_(a, f); b = clone(f); u = add_(b, i)", "a, b")
     graph = without_writes(text, (np.array([1, 2]), np.array([2.7, -3.2], np.float32)))
     assert kinds(graph)[:2] == ["clone", "copy"]
 
@@ -269,12 +263,7 @@ graph(%x : {type}, %y : Tensor):
 
 
 def test_types_that_tell_spare_conversions():
-    graph = parse_graph("""
-graph(%x : Float(2, 3), %y : Float(3)):
-  %a : Float(2, 3) = aten::clone(%x)
-  %w : Float(2, 3) = aten::mul_(%a, %y)
-  return (%a)
-""")
+    graph = ir_graph("x: Float(2, 3); y: Float(3)", "a: Float(2, 3) = clone(x); w: Float(2, 3) = mul_(a, y)", "a")
     run_passes(graph, "remove-mutation")
     assert kinds(graph) == ["clone", "mul"]
 
@@ -337,34 +326,22 @@ return (%r)
 
 
 def test_onnx_loops_carry_too():
-    text = """
-graph(%x : Float(2, 3), %m : Long()):
-  %a : Float(2, 3) = onnx::Softmax(%x)
-  %none : NoneType = prim::Constant()
-  %r : Float(2, 3) = onnx::Loop(%m, %none, %x)
-    block0(%i : Long(), %c : Bool(), %p : Float(2, 3)):
-      %w : Float(2, 3) = onnx::Exp_(%a)
-      %s : Float(2, 3) = onnx::Add(%p, %w)
-      -> (%c, %s)
-  %z : Float(2, 3) = onnx::Relu_(%a)
-  return (%z, %r)
-"""
+    text = typed_ir("""
+        x: Float(2, 3); m: Long() -> z, r
+        a = Softmax(x); r = Loop(m, None, x)
+        with block(i=Long(), c=Bool(), p=Float(2, 3)): s = Add(p, Exp_(a)); yield c, s
+        z = Relu_(a)
+    """)
     graph = without_writes(text, *((X, np.array(iterations)) for iterations in (0, 1, 3)))
     assert "Exp" in kinds(graph) and "Relu" in kinds(graph)
 
 
 def test_undoes_in_place():
-    text = """
-graph(%x : Float(2, 3), %n : int):
-  %t : bool = prim::Constant[value=1]()
-  %a : Float(2, 3) = onnx::Softmax(%x)
-  %b : Float(2, 3) = onnx::Exp(%a)
-  %l : Float(2, 3) = prim::Loop(%n, %t, %b)
-    block0(%i : int, %p : Float(2, 3)):
-      %q : Float(2, 3) = onnx::Neg(%p)
-      -> (%t, %q)
-  return (%l)
-"""
+    text = typed_ir("""
+        x: Float(2, 3); n: int -> l
+        t: bool = prim.Constant(value=1); a = Softmax(x); l = prim.Loop(n, t, Exp(a))
+        with block(i=int, p=Float(2, 3)): q = Neg(p); yield t, q
+    """)
     before, graph = parse_graph(text), parse_graph(text)
     run_passes(graph, "in-place")
     assert kinds(graph) == ["Softmax", "Exp_", "Loop", "Neg_"]
@@ -375,19 +352,7 @@ graph(%x : Float(2, 3), %n : int):
 
 def test_undoes_in_place_of_what_one_of_two_values_is():
     """Nobody is certain which memory is written, but nobody looks at it again."""
-    text = """
-graph(%x : Float(2, 3), %q : bool):
-  %a : Float(2, 3) = onnx::Softmax(%x)
-  %b : Float(2, 3) = onnx::Exp(%x)
-  %c : Float(2, 3) = prim::If(%q)
-    block0():
-      -> (%a)
-    block1():
-      -> (%b)
-  %d : Float(2, 3) = onnx::Neg(%c)
-  %e : Float(2, 3) = onnx::Relu(%d)
-  return (%e)
-"""
+    text = typed_ir("x: Float(2, 3); q: bool", "a = Softmax(x); b = Exp(x); c = a if q else b; e = Relu(Neg(c))", "e")
     before, graph = parse_graph(text), parse_graph(text)
     run_passes(graph, "in-place")
     assert kinds(graph)[-2:] == ["Neg_", "Relu_"]
@@ -627,20 +592,13 @@ def test_outputs_that_are_one_value_stay_one():
 
 def test_functions_keep_what_their_results_share():
     """The caller writes into one result of f and reads the other."""
-    module = parse_module("""
-graph(%x : Tensor):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Tensor, %b : Tensor = prim::CallFunction(%f, %x)
-  %w : Tensor = aten::relu_(%b)
-  return (%a, %b)
+    module = ir_module("""
+        x: Tensor -> a, b
+        f: Function = prim.Constant(name="f"); a, b = prim.CallFunction(f, x); w = relu_(b)
 
-graph f(%x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::neg(%x)
-  %t : Tensor = aten::t(%a)
-  %w : Tensor = aten::add_(%a, %one)
-  return (%w, %t)
-""")
+        f | x: Tensor -> w, t
+        a = neg(x); t = t(a); w = add_(a, 1)
+    """)
     before = module.copy()
     run_passes(module, "remove-mutation")
     assert "add_" not in kinds(module.graphs["f"])
@@ -676,13 +634,7 @@ def test_long_chains_are_linear():
 
 def test_writes_stay_where_unknown_code_may_look():
     """What the pass in-place would make again is not taken back then: copies of the graph do not know of it."""
-    graph = parse_graph("""
-graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = onnx::Softmax(%x)
-  %y : Float(2, 3) = onnx::Relu_(%a)
-  %z : Float(2, 3) = onnx::Exp(%y)
-  return (%z)
-""")
+    graph = typed_graph("x: Float(2, 3)", "y = Relu_(Softmax(x)); z = Exp(y)", "z")
     for unknown in (True, False):
         program = graph.copy()
         ctx = PassContext(program.module)
@@ -695,12 +647,7 @@ graph(%x : Float(2, 3)):
 
 
 def test_declarations_of_values_that_are_gone_are_gone():
-    graph = parse_graph("""
-graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = onnx::Softmax(%x)
-  %b : Float(2, 3) = onnx::Exp(%a)
-  return (%a)
-""")
+    graph = ir_graph("x: Float(2, 3)", "a: Float(2, 3) = Softmax(x); b: Float(2, 3) = Exp(a)", "a")
     db = analyze(graph)
     node = graph.value("b").node
     db.set_wildcard(graph.value("b"))

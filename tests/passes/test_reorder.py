@@ -13,20 +13,14 @@ from irc.passes.instruments import OptimisationLimit
 from irc.runtime.profile import Profile
 from irc.runtime.report import peak_bytes
 from tests.effort import Spy, examples
+from tests.graphs import ir_graph, typed_ir
 from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
 from tests.programs.generator import Program, programs
 from tests.programs.running import expected, run
 
 X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
 
-SHAPE_AFTER_ADD = """
-graph(%x : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %b : Float(2, 4) = onnx::Add(%a, %x)
-  %s : Long(2) = onnx::Shape(%a)
-  %y : Float(2, 4) = onnx::Expand(%b, %s)
-  return (%y)
-"""
+SHAPE_AFTER_ADD = typed_ir("x: Float(2, 4)", "a = Softmax(x); b = Add(a, x); s = Shape(a); y = Expand(b, s)", "y")
 
 
 def body(graph: str, *, inputs: str = "%x : Float(2, 4)") -> str:
@@ -38,14 +32,7 @@ def body(graph: str, *, inputs: str = "%x : Float(2, 4)") -> str:
 
 
 def test_shape_is_read_before_its_tensor_is_overwritten():
-    after = """
-graph(%x : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %s : Long(2) = onnx::Shape(%a)
-  %b : Float(2, 4) = onnx::Add(%a, %x)
-  %y : Float(2, 4) = onnx::Expand(%b, %s)
-  return (%y)
-"""
+    after = typed_ir("x: Float(2, 4)", "a = Softmax(x); s = Shape(a); b = Add(a, x); y = Expand(b, s)", "y")
     assert_becomes(SHAPE_AFTER_ADD, "reorder", after)
     assert kinds(transform(SHAPE_AFTER_ADD, "in-place")) == ["Softmax", "Add", "Shape", "Expand"]
     assert kinds(transform(SHAPE_AFTER_ADD, "reorder,in-place")) == ["Softmax", "Shape", "Add_", "Expand"]
@@ -422,15 +409,7 @@ def test_work_is_linear(readers: int, spy: Spy):
 
 
 def test_nodes_of_several_results_take_no_memory():
-    graph = parse_graph("""
-graph(%x : Tensor):
-  %z : int = prim::Constant[value=2]()
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = aten::split(%a, %z, %z)
-  %p : Tensor, %q : Tensor = aten::sin(%l)
-  %w : Tensor = aten::relu_(%q)
-  return (%p)
-""")
+    graph = ir_graph("x: Tensor", "p, q = sin(split(relu(x), 2, 2)); w = relu_(q)", "p")
     assert not PassManager("reorder").run(graph).changed
 
 

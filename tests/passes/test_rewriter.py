@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from irc.alias import analyze
-from irc.ir import DType, Graph, Tensor, parse_graph, parse_module, types
+from irc.ir import DType, Graph, Tensor, parse_graph, types
 from irc.passes import PassContext, PassManager, Rewriter
 from tests.counting import analyses
+from tests.graphs import ir, ir_graph, ir_module, typed_ir
 
 FLOAT = types.tensor(DType.FLOAT, (2,))
 
@@ -24,14 +25,7 @@ def finish(rewriter: Rewriter) -> str:
     return str(rewriter.graph)
 
 
-CHAIN = """
-graph(%x : Float(2)):
-  %a : Float(2) = onnx::Neg(%x)
-  %b : Float(2) = onnx::Neg(%a)
-  %c : Float(2) = onnx::Exp(%b)
-  %d : Float(2) = onnx::Add(%b, %c)
-  return (%d)
-"""
+CHAIN = typed_ir("x: Float(2)", "a = Neg(x); b = Neg(a); c = Exp(b); d = Add(b, c)", "d")
 
 
 @pytest.mark.parametrize("built", [True, False])
@@ -57,14 +51,7 @@ def test_an_output_passes_its_name_on():
 
 @pytest.mark.parametrize("at_once", [True, False])
 def test_users_that_go_past_an_identity_are_told_so(at_once):
-    graph, rewriter = setup("""
-graph(%x : Tensor):
-  %z : Tensor = aten::clone(%x)
-  %y : Tensor = aten::clone(%x)
-  %v : Tensor = aten::t(%y)
-  %w : Tensor = aten::relu(%v)
-  return (%y, %w)
-""")
+    graph, rewriter = setup(ir("x: Tensor", "z = clone(x); y = clone(x); v = t(y); w = relu(v)", "y, w"))
     y, v, x, z = (graph.value(name) for name in "yvxz")
     if not at_once:
         v.node.set_inputs([x])
@@ -78,15 +65,12 @@ graph(%x : Tensor):
 
 
 def test_users_that_go_past_an_identity_that_is_needed_are_told():
-    graph, rewriter = setup("""
-graph(%x : Tensor):
-  %a : Tensor = aten::clone(%x)
-  %z : Tensor = aten::clone(%x)
-  %y : Tensor = onnx::Identity(%a)
-  %v : Tensor = aten::t(%y)
-  %w : Tensor = aten::relu(%v)
-  return (%y, %z, %w)
-""")
+    graph, rewriter = setup(
+        ir("""
+        x: Tensor -> y, z, w
+        a = clone(x); z = clone(x); y = Identity(a); v = t(y); w = relu(v)
+    """)
+    )
     v, z, a = (graph.value(name) for name in "vza")
     assert rewriter.replace(graph.value("y"), z)
     assert rewriter.db.may_alias(v, z)
@@ -106,12 +90,7 @@ def test_an_output_reaches_an_input_through_an_identity():
 
 
 def test_other_users_of_a_needed_identity_go_past_it():
-    graph, rewriter = setup("""
-graph(%x : Float(2)):
-  %y : Float(2) = onnx::Identity(%x)
-  %z : Float(2) = onnx::Neg(%y)
-  return (%y, %z)
-""")
+    graph, rewriter = setup(ir("x: Float(2)", "y: Float(2) = Identity(x); z: Float(2) = Neg(y)", "y, z"))
     assert rewriter.replace(graph.value("y"), graph.inputs[0])
     assert repr(graph.value("z").node) == "%z = onnx::Neg(%x)"
     assert [v.name for v in graph.outputs] == ["y", "z"]
@@ -119,13 +98,7 @@ graph(%x : Float(2)):
 
 
 def test_an_output_for_another_output():
-    graph, rewriter = setup("""
-graph(%x : Float(2)):
-  %y : Float(2) = onnx::Neg(%x)
-  %z : Float(2) = onnx::Neg(%x)
-  %t : Float(2) = onnx::Exp(%z)
-  return (%y, %z, %t)
-""")
+    graph, rewriter = setup(typed_ir("x: Float(2)", "y = Neg(x); z = Neg(x); t = Exp(z)", "y, z, t"))
     assert rewriter.replace_node(graph.value("z").node, [graph.value("y")])
     assert [v.name for v in graph.outputs] == ["y", "z", "t"]
     assert repr(graph.value("z").node) == "%z = onnx::Identity(%y)"
@@ -134,16 +107,13 @@ graph(%x : Float(2)):
 
 
 def test_functions_need_no_names_of_outputs():
-    module = parse_module("""
-graph(%x : Float(2)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(2) = prim::CallFunction(%f, %x)
-  return (%y)
+    module = ir_module("""
+        x: Float(2) -> y
+        f: Function = prim.Constant(name="f"); y: Float(2) = prim.CallFunction(f, x)
 
-graph f(%x : Float(2)):
-  %y : Float(2) = onnx::Identity(%x)
-  return (%y)
-""")
+        f | x: Float(2) -> y
+        y: Float(2) = Identity(x)
+    """)
     function = module.graphs["f"]
     rewriter = PassContext(module).rewriter(function)
     assert rewriter.replace_node(function.value("y").node, function.inputs)
@@ -152,14 +122,12 @@ graph f(%x : Float(2)):
 
 
 def test_copies_of_a_main_graph_keep_output_names():
-    module = parse_module("""
-graph(%x : Float(2)):
-  %y : Float(2) = onnx::Identity(%x)
-  return (%y)
+    module = ir_module("""
+        x: Float(2) -> y
+        y: Float(2) = Identity(x)
 
-graph f(%x : Float(2)):
-  return (%x)
-""")
+        f | x: Float(2) -> x
+    """)
     copy = module.main.copy()
     rewriter = PassContext(module).rewriter(copy)
     assert not rewriter.replace_node(copy.value("y").node, copy.inputs)
@@ -176,15 +144,13 @@ def test_keep_name():
 
 
 def test_types_are_refined_but_not_those_of_parameters():
-    graph, rewriter = setup("""
-graph(%x : Tensor):
-  %a : Tensor = onnx::Neg(%x)
-  %b : Float(N, 3) = onnx::Neg(%x)
-  %c : Float(2, 3) = onnx::Identity(%b)
-  %d : Float(2, *) = onnx::Identity(%x)
-  %e : Float(2, 3) = onnx::Sum(%a, %c, %d)
-  return (%e)
-""")
+    graph, rewriter = setup(
+        ir("""
+        x: Tensor -> e
+        a = Neg(x); b: Float(N, 3) = Neg(x); c: Float(2, 3) = Identity(b); d: "Float(2, *)" = Identity(x)
+        e: Float(2, 3) = Sum(a, c, d)
+    """)
+    )
     rewriter.replace(graph.value("b"), graph.value("a"))
     assert str(graph.value("a").type) == "Float(N, 3)"
     rewriter.replace(graph.value("c"), graph.value("a"))
@@ -210,14 +176,12 @@ def test_constants():
 
 
 def test_erase_with_constants():
-    graph, rewriter = setup("""
-graph(%x : Float(2)):
-  %a : Float(2) = prim::Constant[value=tensor([1., 2.])]()
-  %b : Float(2) = prim::Constant[value=tensor([3., 2.])]()
-  %c : Float(2) = onnx::Sum(%a, %a, %b)
-  %y : Float(2) = onnx::Add(%x, %b)
-  return (%y)
-""")
+    graph, rewriter = setup(
+        typed_ir("""
+        x: Float(2) -> y
+        b: Float(2) = prim.Constant(value=tensor([3., 2.])); c = Sum([1.0, 2.0], [1.0, 2.0], b); y = Add(x, b)
+    """)
+    )
     rewriter.erase_with_constants(graph.value("c").node)
     assert [v.name for v in graph.values()] == ["x", "b", "y"]
     finish(rewriter)
@@ -228,17 +192,12 @@ graph(%x : Float(2)):
     [("p", "q", True), ("p", "w", False), ("w", "v", True), ("u", "x", False), ("p", "x", True)],
 )
 def test_can_share(a, b, shared):
-    graph, rewriter = setup("""
-graph(%x : Tensor):
-  %p : Tensor = aten::neg(%x)
-  %q : Tensor = aten::neg(%x)
-  %w : Tensor = aten::exp(%x)
-  %v : Tensor = aten::t(%w)
-  %r : Tensor = aten::relu_(%v)
-  %u : Tensor = aten::abs(%x)
-  %s : Tensor = aten::relu_(%u)
-  return (%p, %q, %r, %s)
-""")
+    graph, rewriter = setup(
+        ir("""
+        x: Tensor -> p, q, r, s
+        p = neg(x); q = neg(x); w = exp(x); v = t(w); r = relu_(v); u = abs(x); s = relu_(u)
+    """)
+    )
     assert rewriter.can_share(graph.value(a), graph.value(b)) is shared
     assert rewriter.can_share(graph.value(b), graph.value(a)) is shared
 
@@ -258,16 +217,10 @@ def test_a_built_analysis_is_never_built_again():
 
 
 def test_nodes_are_hoisted_all_at_once() -> None:
-    graph = parse_graph("""graph(%x : Tensor, %n : int):
-      %t : bool = prim::Constant[value=1]()
-      %r : Tensor = prim::Loop(%n, %t, %x)
-        block0(%i : int, %u : Tensor):
-          %a : Tensor = aten::neg(%x)
-          %w : Tensor = aten::relu_(%a)
-          %b : Tensor = aten::exp(%w)
-          %v : Tensor = aten::add_(%u, %b)
-          -> (%t, %v)
-      return (%r)
+    graph = ir_graph("""
+        x: Tensor; n: int -> r
+        t: bool = prim.Constant(value=1); r = prim.Loop(n, t, x)
+        with block(i=int, u=Tensor): a = neg(x); w = relu_(a); b = exp(w); v = add_(u, b); yield t, v
     """)
     ctx = PassContext()
     db, loop = ctx.alias_db(graph), graph.value("r").node

@@ -14,6 +14,7 @@ from irc.ir.types import DType, ListType, TensorType, tensor
 from irc.ops import Operator, register
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
+from tests.graphs import ir, ir_graph
 from tests.passes.helpers import assert_same_results
 
 
@@ -68,13 +69,7 @@ def test_a_named_size_may_be_0_which_asks_reshape_to_copy(x, target, found):
 
 def test_zero_rows_ask_reshape_to_copy_at_run_time_too():
     """The Expand stays: what it expands to is as many rows as the Reshape was asked for, not as it has."""
-    graph = parse_graph("""graph(%x : Float(M, 4), %y : Float(N, 4)):
-  %s : Tensor = onnx::Shape(%y)
-  %r : Tensor = onnx::Reshape(%x, %s)
-  %e : Tensor = onnx::Expand(%r, %s)
-  %z : Tensor = onnx::Neg(%e)
-  return (%z)
-""")
+    graph = ir_graph("x: Float(M, 4); y: Float(N, 4)", "s = Shape(y); e = Expand(Reshape(x, s), s); z = Neg(e)", "z")
     before = graph.copy()
     PassManager("default").run(graph)
     x, y = np.ones((1, 4), np.float32), np.ones((0, 4), np.float32)
@@ -380,17 +375,14 @@ def test_nested_loops_take_as_many_visits_as_there_are_loops_around(visits):
 
 def test_an_inner_loop_is_inferred_for_all_that_the_outer_one_carries():
     """The outer value is (2, 3) in the first round only."""
-    graph = parse_graph("""graph(%m : Long(), %c : Bool(), %x : Float(2, 3)):
-  %y : Tensor = onnx::Loop(%m, %c, %x)
-    block0(%i : Long(), %d : Bool(), %p : Tensor):
-      %z : Tensor = onnx::Loop(%m, %d, %p)
-        block0(%j : Long(), %e : Bool(), %q : Tensor):
-          %n : Tensor = onnx::Neg(%q)
-          -> (%e, %n)
-      %r : Tensor = onnx::Concat[axis=0](%z, %z)
-      -> (%d, %r)
-  return (%y)
-""")
+    graph = ir_graph("""
+        m: Long(); c: Bool(); x: Float(2, 3) -> y
+        y = Loop(m, c, x)
+        with block(i=Long(), d=Bool(), p=Tensor):
+            z = Loop(m, d, p)
+            with block(j=Long(), e=Bool(), q=Tensor): n = Neg(q); yield e, n
+            r = Concat(z, z, axis=0); yield d, r
+    """)
     Inference(graph).run()
     assert {graph.value(name).type for name in "ypzqnr"} == {TensorType(DType.FLOAT, (None, 3))}
 
@@ -421,12 +413,10 @@ def test_what_never_changes_keeps_its_type_beside_values_that_shift():
 
 
 def test_in_place_variants_have_the_types_of_what_they_stand_for():
-    graph = parse_graph("""graph(%x : Float(N, 3), %y : Float(1, 3), %u : Float(1, 3)):
-  %a : Tensor = onnx::Add_(%x, %y)
-  %b : Tensor = onnx::Equal_(%a, %y)
-  %c : Tensor = irc::slice_scatter_[starts=[0, 0], steps=[1, 1]](%a, %u)
-  return (%b, %c)
-""")
+    graph = ir_graph("""
+        x: Float(N, 3); y, u: Float(1, 3) -> b, c
+        a = Add_(x, y); b = Equal_(a, y); c = irc.slice_scatter_(a, u, starts=[0, 0], steps=[1, 1])
+    """)
     Inference(graph).run()
     assert {graph.value(name).type for name in "ac"} == {TensorType(DType.FLOAT, ("N", 3))}
     assert graph.value("b").type == TensorType(DType.BOOL, ("N", 3))
@@ -435,20 +425,12 @@ def test_in_place_variants_have_the_types_of_what_they_stand_for():
 @pytest.mark.parametrize("passes", ["none", "in-place", "shape-inference,in-place", "canonicalize"])
 def test_an_empty_stack_has_the_same_shape_whatever_runs_in_place(passes):
     """The rank of a row follows from how many numbers the sum in the body has."""
-    graph = parse_graph(
-        """graph(%x : Float(2, 3), %n : Long(), %k : Float(2)):
-  %none : NoneType = prim::Constant()
-  %zero : Float() = prim::Constant[value=splat(0.)]()
-  %w : Tensor, %y : Tensor = onnx::Loop(%n, %none, %x)
-    block0(%i : Long(), %c : Bool(), %v : Tensor):
-      %f : Tensor = onnx::Neg(%k)
-      %t : Tensor = onnx::Add(%f, %zero)
-      %s : Tensor = onnx::Cast[to=7](%t)
-      %r : Tensor = onnx::Reshape(%v, %s)
-      -> (%c, %v, %r)
-  return (%y)
-"""
-    )
+    graph = ir_graph("""
+            x: Float(2, 3); n: Long(); k: Float(2) -> y
+            none: NoneType = prim.Constant(); zero: Float() = prim.Constant(value=splat(0.)); w, y = Loop(n, none, x)
+            with block(i=Long(), c=Bool(), v=Tensor):
+                s = Cast(Add(Neg(k), zero), to=7); r = Reshape(v, s); yield c, v, r
+        """)
     feeds = {"x": np.ones((2, 3), np.float32), "n": np.array(0), "k": np.array([-3, -2], np.float32)}
     assert irc.compile(graph, passes).run(feeds)["y"].shape == (0, 0, 0)
 
@@ -491,10 +473,7 @@ def test_sizes_of_a_concatenation_are_those_of_what_surely_adds_to_it(x, y, shap
 
 
 def test_truth_values_are_no_sizes():
-    text = """graph():
-      %true : Bool(1) = prim::Constant[value=tensor([True])]()
-      %y : Tensor = onnx::ConstantOfShape[since_version=9](%true)
-      return (%y)"""
+    text = ir("", "y = ConstantOfShape([True], since_version=9)", "y")
     graph = parse_graph(text)
     PassManager("shape-inference,canonicalize").run(graph)
     assert graph.outputs[0].type == TensorType(DType.FLOAT, (None,))

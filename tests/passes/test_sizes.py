@@ -19,6 +19,7 @@ from irc.ir.polynomials import (
     unknown_size,
 )
 from irc.passes.shapes import Inference
+from tests.graphs import ir
 
 VALUES = {"a": 0, "b": 3, "c": 5}
 
@@ -116,20 +117,12 @@ def test_long_sums_are_terms_of_their_own() -> None:
 
 def test_slices_and_reshapes_of_all_and_fills() -> None:
     inference, _ = sizes_of(
-        """graph(%a : Float(N, 3), %few : Long(1)):
-      %none : Long(1) = prim::Constant[value=tensor([0])]()
-      %one : Long(1) = prim::Constant[value=tensor([1])]()
-      %flat : Long(2) = prim::Constant[value=tensor([-1, 1])]()
-      %rows = onnx::Shape[start=0, end=1](%a)
-      %all = onnx::Slice(%a, %none, %rows, %none)
-      %part = onnx::Slice(%a, %none, %few, %none)
-      %late = onnx::Slice(%a, %one, %rows, %none)
-      %twice = onnx::Concat[axis=0](%a, %a)
-      %count = onnx::Shape[start=0, end=1](%twice)
-      %second = onnx::Slice(%twice, %rows, %count, %none)
-      %fill = onnx::ConstantOfShape(%count)
-      %long = onnx::Reshape(%fill, %flat)
-      return (%all, %part, %late, %long)"""
+        ir("""
+            a: Float(N, 3); few: Long(1) -> all, part, late, long
+            rows = Shape(a, start=0, end=1); all = Slice(a, [0], rows, [0]); part = Slice(a, [0], few, [0])
+            late = Slice(a, [1], rows, [0]); twice = Concat(a, a, axis=0); count = Shape(twice, start=0, end=1)
+            second = Slice(twice, rows, count, [0]); fill = ConstantOfShape(count); long = Reshape(fill, [-1, 1])
+        """)
     )
     assert size_of(inference, "all", 0) == size_of(inference, "second", 0) == "N"
     assert "N" not in (size_of(inference, "part", 0), size_of(inference, "late", 0))
@@ -137,12 +130,7 @@ def test_slices_and_reshapes_of_all_and_fills() -> None:
 
 
 def test_a_rest_behind_all_that_is_reshaped() -> None:
-    inference, graph = sizes_of("""graph(%x : Float(*)):
-      %any : Long(1) = prim::Constant[value=tensor([-1])]()
-      %n = onnx::Shape(%x)
-      %first = onnx::Concat[axis=0](%n, %any)
-      %y = onnx::Reshape(%x, %first)
-      return (%y)""")
+    inference, graph = sizes_of(ir("x: Float(*)", "y = Reshape(x, Concat(Shape(x), [-1], axis=0))", "y"))
     assert size_of(inference, "y", 0) == unknown_size(graph.value("x"), 0)
     assert size_of(inference, "y", 1) == 1
 

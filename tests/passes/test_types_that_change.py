@@ -9,6 +9,7 @@ import pytest
 import irc
 from irc.ir import Graph, parse_graph, parse_module
 from irc.passes import PassContext, PassManager
+from tests.graphs import ir, typed_ir
 from tests.passes.helpers import assert_same_results, kinds, transform, transform_module
 
 PROGRAMS = {
@@ -53,18 +54,14 @@ def test_results_are_the_same(program, pipeline):
 
 
 def test_a_function_may_change_them():
-    text = """
-        graph(%x : Float(2, 3)):
-          %y : Float(2, 3) = aten::relu(%x)
-          %f : Function = prim::Constant[name="turn"]()
-          %z : Tensor = prim::CallFunction(%f, %y)
-          %s : Long(2) = onnx::Shape[since_version=13](%y)
-          return (%s)
+    text = ir("""
+        x: Float(2, 3) -> s
+        y: Float(2, 3) = relu(x); f: Function = prim.Constant(name="turn"); z = prim.CallFunction(f, y)
+        s: Long(2) = Shape(y, since_version=13)
 
-        graph turn(%y : Tensor):
-          %z : Tensor = aten::t_(%y)
-          return (%z)
-        """
+        turn | y: Tensor -> z
+        z = t_(y)
+    """)
     x = np.ones((2, 3), np.float32)
     for pipeline in ("canonicalize", "default"):
         assert_same_results(parse_module(text), transform_module(text, pipeline), x)
@@ -79,15 +76,10 @@ def test_notes_say_why_nothing_is_in_place():
     assert any("changes shapes or element types of tensors in place" in str(note) for note in model.report.remarks)
 
 
-APART = """
-    graph(%x : Float(2, 3)):
-      %y : Float(2, 3) = aten::relu(%x)
-      %w : Float(2, 3) = aten::relu(%x)
-      %z : Tensor = aten::t_(%y)
-      %s : Long(2) = onnx::Shape[since_version=13](%w)
-      %r : Float(3, 2) = aten::relu(%y)
-      return (%s, %r)
-    """
+APART = typed_ir("""
+    x: Float(2, 3) -> s, r
+    y = relu(x); w = relu(x); z = t_(y); s = Shape(w, since_version=13); r: Float(3, 2) = relu(y)
+""")
 
 
 @dataclass(frozen=True)

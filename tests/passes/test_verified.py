@@ -18,27 +18,18 @@ from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import contradiction
 from irc.passes.verified import run_verified
 from tests.effort import Spy
+from tests.graphs import ir, typed_ir
 
-TEXT = """
-graph(%x : Float(2), %c : Bool()):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Float(2) = onnx::Neg(%x)
-  %b : Float(2) = onnx::Exp(%a)
-  %d : Float(2) = prim::If(%c)
-    block0():
-      %i : Float(2) = onnx::Sin(%b)
-      %j : Float(2) = onnx::Cos(%i)
-      -> (%j)
-    block1():
-      -> (%b)
-  %y : Float(2) = prim::CallFunction(%f, %d)
-  return (%y)
+TEXT = ir("""
+    x: Float(2); c: Bool() -> y
+    f: Function = prim.Constant(name="f"); a: Float(2) = Neg(x); b: Float(2) = Exp(a); d: Float(2) = prim.If(c)
+    with block(): i: Float(2) = Sin(b); j: Float(2) = Cos(i); yield j
+    with block(): yield b
+    y: Float(2) = prim.CallFunction(f, d)
 
-graph f(%p : Float(2)):
-  %q : Float(2) = onnx::Tanh(%p)
-  %r : Float(2) = onnx::Abs(%q)
-  return (%r)
-"""
+    f | p: Float(2) -> r
+    q: Float(2) = Tanh(p); r: Float(2) = Abs(q)
+""")
 
 
 def custom(action: Callable[[Graph, PassContext], bool], label: str = "") -> Pass:
@@ -170,18 +161,13 @@ def test_a_shape_that_a_pass_states_wrong_is_its_fault() -> None:
     )
 
 
-LOOSE = """
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(2, 3) = prim::CallFunction(%f, %x)
-  return (%y)
+LOOSE = ir("""
+    x: Float(2, 3) -> y
+    f: Function = prim.Constant(name="f"); y: Float(2, 3) = prim.CallFunction(f, x)
 
-graph f(%p : Tensor):
-  %q : Tensor = onnx::Softmax[since_version=13, axis=1](%p)
-  %r : Tensor = onnx::Cast[since_version=13, to=1](%q)
-  %s : Tensor = onnx::Add[since_version=14](%q, %r)
-  return (%s)
-"""
+    f | p: Tensor -> s
+    q = Softmax(p, since_version=13, axis=1); r = Cast(q, since_version=13, to=1); s = Add(q, r, since_version=14)
+""")
 
 
 @pytest.mark.parametrize(
@@ -203,14 +189,11 @@ def test_functions_are_looked_at_on_what_they_are_called_with(kind: str, key: st
 
 
 def test_parameters_of_blocks_are_looked_at() -> None:
-    text = """
-graph(%s : Float(3), %x : Float(5, 3)):
-  %y : Float(3), %r : Float(5, 3) = onnx::Scan[since_version=16, num_scan_inputs=1](%s, %x)
-    block0(%h : Float(3), %e : Float(3)):
-      %k : Float(3) = onnx::Add[since_version=14](%h, %e)
-      -> (%k, %k)
-  return (%y, %r)
-"""
+    text = typed_ir("""
+        s: Float(3); x: Float(5, 3) -> y, r
+        y, r = Scan(s, x, since_version=16, num_scan_inputs=1)
+        with block(h=Float(3), e=Float(3)): k = Add(h, e, since_version=14); yield k, k
+    """)
 
     def action(graph: Graph, ctx: PassContext) -> bool:
         graph.value("e").type = TensorType(DType.FLOAT, (2, 3))
@@ -280,12 +263,7 @@ def test_what_evaluates_constants_is_located(monkeypatch: pytest.MonkeyPatch) ->
     def evaluate(node: Any, arrays: Any) -> list[Any]:
         raise OddError("odd")
 
-    text = """
-graph():
-  %a : Float(2) = prim::Constant[value=tensor([1., 2.])]()
-  %b : Float(2) = onnx::Neg(%a)
-  return (%b)
-"""
+    text = ir("", "b: Float(2) = Neg([1.0, 2.0])", "b")
     with pytest.raises(Error) as caught:
         PassManager("constant-fold", evaluate=evaluate).run(parse_graph(text))
     assert caught.value.code == "IRC305" and caught.value.where.startswith(f"{__file__}:")

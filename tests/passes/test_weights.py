@@ -6,6 +6,7 @@ import pytest
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Tensor, parse_graph, parse_module, types
 from irc.passes import PassManager
+from tests.graphs import ir
 from tests.passes.helpers import assert_same_results, kinds, run_passes, transform
 
 W = np.arange(20, dtype=np.float32).reshape(4, 5)
@@ -73,20 +74,13 @@ def test_size_limit(limit, folded):
 
 
 def test_nothing_large_is_computed_to_find_that_it_is_too_large():
-    text = """
-graph():
-  %n : Long(2) = prim::Constant[value=tensor([1099511627776, 2])]()
-  %v : Float(2) = prim::Constant[value=tensor([1., 2.])]()
-  %e : Tensor = onnx::Expand(%v, %n)
-  %k : Long() = prim::Constant[value=tensor([1099511627776])]()
-  %z : Long() = prim::Constant[value=tensor([0])]()
-  %i : Long() = prim::Constant[value=tensor([1])]()
-  %r : Tensor = onnx::Range(%z, %k, %i)
-  %c : Tensor = onnx::ConstantOfShape(%n)
-  %s : Tensor = onnx::ReduceSum(%c)
-  %t : Tensor = onnx::Tile(%v, %k)
-  return (%e, %r, %s, %t)
-"""
+    text = ir("""
+        -> e, r, s, t
+        n: Long(2) = prim.Constant(value=tensor([1099511627776, 2]))
+        v: Float(2) = prim.Constant(value=tensor([1., 2.])); e = Expand(v, n)
+        i: Long() = prim.Constant(value=tensor([1])); r = Range(0, 1099511627776, i); c = ConstantOfShape(n)
+        s = ReduceSum(c); t = Tile(v, 1099511627776)
+    """)
     graph = parse_graph(text)
     report = PassManager("constant-fold").run(graph)
     assert kinds(graph) == ["Expand", "Range", "ReduceSum", "Tile"]

@@ -20,6 +20,7 @@ from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
 from irc.tools.bisect import Bisection, bisect
 from tests.effort import slow_if
+from tests.graphs import typed_ir
 from tests.tools.networks import light, network
 
 UNFUSED = PIPELINES["unfused"]
@@ -289,13 +290,10 @@ def test_a_kernel_that_is_wrong_is_no_fault_of_the_backend_that_does_without_it(
     wrong_kernels: None, tmp_path: Path
 ) -> None:
     pytest.importorskip("onnxruntime")
-    text = """
-graph(%x : Float(3, 7)):
-  %a : Float(3, 7) = onnx::Neg(%x)
-  %m : Float(3, 1) = onnx::ReduceMean[axes=[-1], keepdims=1, since_version=13](%a)
-  %y : Float(3, 7) = onnx::Sub(%a, %m)
-  return (%y)
-"""
+    text = typed_ir("""
+        x: Float(3, 7) -> y
+        a = Neg(x); m = ReduceMean(a, axes=[-1], keepdims=1, since_version=13); y = Sub(a, m)
+    """)
     found = bisect(parse_graph(text), given={"x": np.ones((3, 7), np.float32)}, directory=tmp_path)
     assert (found.culprit, found.name, found.nodes) == ("kernel", "onnx::ReduceMean", 1)
 
@@ -332,20 +330,11 @@ def test_a_backend_that_is_wrong_is_found(tmp_path: Path) -> None:
     check(found, tmp_path, "onnx::Sub 'sub_")
 
 
-WRITTEN = """
-graph(%x : Float(n, 4)):
-  %one : int = prim::Constant[value=1]()
-  %a : Float(n, 4) = aten::exp(%x)
-  %v : Float(4, n) = aten::t(%a)
-  %b : Float(4, n) = aten::relu_(%v)
-  %c : Float(n, 4) = aten::add_(%a, %x, %one)
-  %d : Float(4, n) = aten::sub(%v, %b, %one)
-  %e : Float(4, n) = aten::neg_(%v)
-  %f : Float(4, n) = aten::mul(%d, %e)
-  %g : Float(4, n) = aten::sub(%f, %e, %one)
-  %h : Float(4, n) = aten::tanh_(%g)
-  return (%h, %a)
-"""
+WRITTEN = typed_ir("""
+    x: Float(n, 4) -> h, a
+    one: int = prim.Constant(value=1); a = exp(x); v = t(a); b = relu_(v); c = add_(a, x, one); d = sub(v, b, one)
+    e = neg_(v); f = mul(d, e); g = sub(f, e, one); h = tanh_(g)
+""")
 
 
 def negates_written(graph: Graph, node: Node, ctx: PassContext) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from irc.frontend.onnx import import_model
 from irc.ir import parse_graph
 from irc.tools.costs import Cost, costs
+from tests.graphs import ir
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 
@@ -74,13 +75,10 @@ def test_operations_of_others(call: str) -> None:
 
 
 def test_sizes_that_are_not_known() -> None:
-    text = """graph(%x : Float(batch, *, 4), %w : Float(4, 5), %n : Long(1)):
-  %r : Tensor = onnx::Reshape(%x, %n)
-  %p : Tensor = onnx::MatMul(%x, %w)
-  %y : Tensor = onnx::Relu(%r)
-  %z : Tensor = onnx::ReduceSum(%y)
-  return (%p, %z)
-"""
+    text = ir("""
+        x: Float(batch, *, 4); w: Float(4, 5); n: Long(1) -> p, z
+        r = Reshape(x, n); p = MatMul(x, w); z = ReduceSum(Relu(r))
+    """)
     graph = parse_graph(text)
     found = costs(graph, {"batch": 3})
     assert str(graph) == str(parse_graph(text)), "the graph is not changed"

@@ -28,6 +28,7 @@ from irc.support.remarks import (
 )
 from irc.tools.explain import remarks
 from tests.alias.test_scale import lines
+from tests.graphs import ir
 
 
 @dataclass(frozen=True)
@@ -387,11 +388,7 @@ def test_reports_of_earlier_files_are_read() -> None:
 
 
 def test_what_a_later_pass_removed_is_not_told_of() -> None:
-    text = """graph(%x : Float(4)):
-  %a : Float(4) = onnx::Cos(%x)
-  %b : Float(4) = onnx::Neg(%x)
-  %c : Float(4) = onnx::Softmax(%b)
-  return (%a)"""
+    text = ir("x: Float(4)", "a: Float(4) = Cos(x); b: Float(4) = Neg(x); c: Float(4) = Softmax(b)", "a")
     model = irc.compile(parse_graph(text), "in-place,dce")
     assert [remark.where for remark in model.report.remarks if remark.where.startswith("%b")] == ["%b = onnx::Neg"]
     assert not [remark for remark in model.remarks if remark.where.startswith("%b")]
