@@ -3,14 +3,12 @@
 import pytest
 
 from irc.alias import analyze
-from irc.alias.rules import unknown_operators
 from irc.ir import parse_graph, parse_module, types
 from irc.ir.types import DictType, ListType, OptionalType, TupleType
 from irc.passes import registry
 from irc.passes.base import PassContext
 from tests.alias.helpers import Case
 from tests.alias.test_schema import overload
-from tests.graphs import ir_graph
 from tests.tables import with_constants
 
 T, INT, ANY = types.TENSOR, types.INT, types.ANY
@@ -69,15 +67,6 @@ def test_an_argument_that_may_be_anything_settles_nothing() -> None:
     assert overload("aten::add", ListType(OptionalType(ANY)), ListType(T)) == "t"
     assert overload("aten::add", TupleType((ANY,)), ListType(T)) is None
     assert overload("aten::relu", ANY) == ""
-
-
-def test_settled_where_all_overloads_do_the_same() -> None:
-    graph = ir_graph("x: Tensor; a: Any; o: int", "y = relu(x); w = sub_(y, a, o)", "w")
-    graph.verify()
-    assert not unknown_operators(graph)
-    db = analyze(graph)
-    assert db.may_alias(graph.value("w"), graph.value("y"))
-    assert not db.may_alias(graph.value("w"), graph.value("a"))
 
 
 def test_what_is_read_as_a_list_and_is_none_holds_nothing() -> None:

@@ -10,22 +10,6 @@ from irc.runtime.plan import lower
 from tests.alias.helpers import Case
 
 
-def test_contents_of_lists_tuples_and_dictionaries() -> None:
-    c = Case("""
-        x: Tensor -> n
-        k: str = prim.Constant(value="k"); a = relu(x); b = relu(x); lonely = relu(x)
-        l: "Tensor[]" = prim.ListConstruct(a, x); t: "(Tensor, int)" = prim.TupleConstruct(b, 1)
-        d: Dict(str, Tensor) = prim.DictConstruct(k, b)
-        n: "(Tensor[], Dict(str, Tensor))" = prim.TupleConstruct(l, d); ints = prim.ListConstruct(1)
-    """)
-    c.claims("l has x, l has a, l !has b, t has d, n has a, n has b")
-    for name in ("l", "t", "d", "n", "x"):
-        assert not c.contain(name, "lonely"), name
-        assert not c.contain(name, "k")
-        assert not c.contain(name, "ints")
-    assert not c.alias("l", "a")
-
-
 def test_dictionaries() -> None:
     c = Case("""
 graph(%x : Tensor):
@@ -63,21 +47,6 @@ def test_views_in_lists() -> None:
     assert not c.alias("p", "q"), "they are pieces side by side"
     assert not c.alias("l", "a"), "the list is not the tensor"
     c.claims("l has a, a written, l !has chunk, chunk !written")
-
-
-def test_attributes_of_unknown_objects_may_be_tied() -> None:
-    c = Case("""
-graph(%self : __torch__.M, %x : Tensor):
-  %w : Tensor = prim::GetAttr[name="weight"](%self)
-  %b : Tensor = prim::GetAttr[name="bias"](%self)
-  %a : Tensor = aten::relu(%x)
-   = prim::SetAttr[name="cache"](%self, %a)
-  %c : Tensor = prim::GetAttr[name="cache"](%self)
-  %n : Tensor = aten::relu(%x)
-  return (%n)
-""")
-    c.claims("w ~ b, w ~ x, c ~ a, c !~ n")
-    assert c.db.is_mutable(c.node("prim::SetAttr"))
 
 
 def test_onnx_sequences_and_optionals() -> None:

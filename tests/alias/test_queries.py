@@ -11,28 +11,13 @@ from irc.alias import Kind, analyze
 from irc.alias.location_sets import SetIndex
 from irc.alias.write_index import common_block, outermost_loop
 from irc.errors import Error
-from irc.ir import Block, Builder, Graph, Node, parse_graph, types
+from irc.ir import Block, Graph, Node, parse_graph
 from irc.ir.kinds import IF
-from irc.ir.types import ClassType, DictType, ListType, OptionalType, TupleType, Type, UnionType
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
 from tests.effort import examples
-from tests.graphs import ir
 
 # -- writers ------------------------------------------------------------------
-
-
-def test_numbers_and_none_have_no_writers_and_no_memory() -> None:
-    c = Case("""
-        x: Tensor -> x
-        n: NoneType = prim.Constant(); s: str = prim.Constant(value="s"); i: int = prim.Constant(value=1)
-        w = add_(x, i, i)
-    """)
-    for name in "nsi":
-        assert not c.written(name)
-        assert not c.alias(name, name)
-        assert c.db.locations(c[name]) == frozenset()
-        assert not c.contain(name, "x")
 
 
 @pytest.mark.parametrize(
@@ -59,16 +44,6 @@ graph(%x : Tensor, %mean : Tensor, %var : Tensor{"" if training else ", %t : boo
     assert not c.alias("y", "x")
 
 
-def test_a_tensor_does_not_say_that_a_normalisation_does_not_train() -> None:
-    c = Case("""
-graph(%x : Tensor, %mean : Tensor, %var : Tensor):
-  %t : Bool() = prim::Constant[value=tensor([False])]()
-  %y : Tensor = aten::batch_norm(%x, None, None, %mean, %var, %t, 0.1, 0.1, %t)
-  return (%y)
-""")
-    assert c.written("mean")
-
-
 # -- sharing -------------------------------------------------------------------
 
 
@@ -86,14 +61,6 @@ def test_inputs_may_share_unless_they_are_known_not_to() -> None:
         analyze(c.graph, noalias=[d["x"]])
     with pytest.raises(TypeError, match=r"a list of their names: \['xy'\]"):
         analyze(c.graph, noalias="xy")
-
-
-def test_a_donated_list_holds_things_of_its_own() -> None:
-    c = Case(
-        ir("l: Tensor[]; x: Tensor", "a = __getitem__(l, 0); b = __getitem__(l, 0); w = relu_(a)", "a"),
-        noalias=("l",),
-    )
-    c.claims("a ~ b, l has a, a !~ x, x !written, l written")
 
 
 @pytest.mark.parametrize(
@@ -139,73 +106,7 @@ def test_nothing_is_certain_of_what_gets_another_storage() -> None:
         assert must(c[a], c[b]), (a, b)
 
 
-def test_escapes_knows_of_what_has_changed_since_it_was_last_asked() -> None:
-    c = Case(ir("x: Tensor; l: Tensor[]", "a = relu(x); b = relu(x)", "b"))
-    assert [c.db.escapes(c[name]) for name in "ab"] == [False, True]
-    c.graph.set_outputs([c["a"]])
-    assert [c.db.escapes(c[name]) for name in "ab"] == [True, False]
-    append = Builder(c.graph).op("aten::append", c["l"], c["b"], type=c["l"].type)
-    assert append.node is not None
-    c.db.add_node(append.node)
-    assert c.db.escapes(c["b"]), "an input holds it"
-
-
 # -- types ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [
-        (types.TENSOR, types.tensor(types.DType.FLOAT, (2, 3)), True),
-        (ListType(types.TENSOR), ListType(types.INT), False),
-        (ListType(types.TENSOR), ListType(OptionalType(types.TENSOR)), False),
-        (ListType(types.ANY), ListType(OptionalType(types.TENSOR)), True),
-        (OptionalType(types.TENSOR), types.TENSOR, True),
-        (UnionType((types.TENSOR, ListType(types.INT))), types.TENSOR, True),
-        (UnionType((types.TENSOR, ListType(types.INT))), ListType(types.INT), True),
-        (UnionType((types.TENSOR, ListType(types.INT))), ListType(types.FLOAT), False),
-        (types.ANY, DictType(types.STR, types.TENSOR), True),
-        (types.ANY, types.STR, False),
-        (TupleType((types.TENSOR,)), types.TENSOR, False),
-        (ClassType("__torch__.M"), ClassType("__torch__.N"), False),
-        (ClassType("__torch__.M"), ClassType("InterfaceType<I>"), True),
-        (ClassType("InterfaceType<I>"), ClassType("InterfaceType<J>"), True),
-        (types.ANY, ClassType("InterfaceType<I>"), True),
-        (TupleType((types.INT, types.STR)), TupleType((types.INT, types.STR)), False),
-    ],
-)
-def test_inputs_share_if_their_types_overlap(a: Type, b: Type, expected: bool) -> None:
-    graph = Graph()
-    x, y = graph.add_input(a), graph.add_input(b)
-    assert analyze(graph).may_alias(x, y) == expected
-
-
-def test_many_classes_of_one_shape() -> None:
-    """Hundreds of class types do not slow the analysis down: only a class's own name overlaps it."""
-    lines = [f'  %m{i} : __torch__.M{i} = prim::GetAttr[name="m{i}"](%self)' for i in range(400)]
-    lines += [f'  %w{i} : Tensor = prim::GetAttr[name="w"](%m{i})' for i in range(400)]
-    c = Case("\n".join(["graph(%self : __torch__.Net):", *lines, "  return (%w0)"]))
-    assert c.alias("w0", "w399"), "weights may be tied"
-    c.claims("m0 !~ m1, m0 has w1")
-
-
-@pytest.mark.parametrize(
-    "order",
-    ["%c : __torch__.C, %l : InterfaceType<__torch__.I>[]", "%l : InterfaceType<__torch__.I>[], %c : __torch__.C"],
-)
-def test_what_is_known_by_an_interface_is_an_object_of_some_class(order: str) -> None:
-    """Whichever of the types the analysis meets first."""
-    c = Case(f"""
-    graph({order}, %x : Tensor):
-      %made : __torch__.C = prim::CreateObject()
-      %other : __torch__.D = prim::CreateObject()
-      %m : InterfaceType<__torch__.I>[] = aten::append(%l, %made)
-      %j : InterfaceType<__torch__.J> = aten::__getitem__(%l, 0)
-      %k : __torch__.C = prim::unchecked_cast(%j)
-      prim::SetAttr[name="w"](%k, %x)
-      return (%c, %other)
-    """)
-    c.claims("made ~ j, c ~ j, other !~ j, made written, c written, other !written")
 
 
 def test_queries_refuse_names() -> None:
@@ -225,19 +126,6 @@ def test_queries_of_two_values_take_no_more(query: str) -> None:
     other = Case("graph(%x : Tensor):\n  return (%x)\n")
     with pytest.raises(Error, match="IRC343"):
         ask(c["x"], other["x"])
-
-
-def test_an_operator_that_is_not_known_may_run_its_blocks_one_after_the_other() -> None:
-    c = Case("""
-        x: Tensor -> r, after
-        b = neg(x); r = foreign.call()
-        with block(): first = relu(b); yield first
-        with block(): w = relu_(b); last = relu(b); yield last
-        after = relu(b)
-    """)
-    assert c.db.writes_between(c["b"], c.node("first"), c.node("last"))
-    assert c.db.writes_between(c["b"], c.node("first"), c.node("after"))
-    assert c.db.writes_between(c["b"], c.node("b"), c.node("first")), "or begin with the second"
 
 
 def may_run_between(first: Node, middle: Node, last: Node) -> bool:

@@ -66,45 +66,6 @@ def test_onnx_operators_that_may_share_and_others(made: str, shares: bool) -> No
     assert not c.written("a")
 
 
-def test_onnx_loop() -> None:
-    c = Case(
-        """
-graph(%x : Float(2), %n : Long(), %c : Bool()):
-  %a : Float(2) = onnx::Relu(%x)
-  %b : Float(2) = onnx::Relu(%x)
-  %o : Float(2), %p : Float(2), %s : Float("k", 2) = onnx::Loop(%n, %c, %a, %b)
-    block0(%i : Long(), %k : Bool(), %u : Float(2), %v : Float(2)):
-      %w : Float(2) = onnx::Neg(%u)
-      -> (%k, %v, %w, %w)
-  return (%o, %p, %s)
-""".replace('"k"', "k")
-    )
-    assert c.alias("o", "a"), "no iteration"
-    assert c.alias("o", "b"), "one iteration"
-    assert c.alias("o", "w"), "two iterations"
-    c.claims("p ~ w, p !~ a")
-    assert not c.alias("k", "c"), "each iteration is given a condition of its own"
-    for name in ("a", "b", "o", "p", "w"):
-        assert not c.alias("s", name), "what is scanned is stacked into fresh memory"
-
-
-def test_onnx_scan() -> None:
-    c = Case("""
-graph(%x : Float(3, 2)):
-  %z : Float(2) = onnx::ReduceSum[keepdims=0](%x)
-  %y : Float(3, 2) = onnx::Relu(%x)
-  %f : Float(2), %r : Float(3, 2) = onnx::Scan[num_scan_inputs=1](%z, %y)
-    block0(%s : Float(2), %e : Float(2)):
-      %t : Float(2) = onnx::Add(%s, %e)
-      -> (%e, %t)
-  return (%f, %r)
-""")
-    assert c.alias("e", "y"), "a slice"
-    assert c.alias("f", "y"), "the last slice"
-    assert c.alias("f", "z"), "no iteration"
-    c.claims("r !~ y, t !~ y")
-
-
 def test_what_is_unknown_in_a_group_is_unknown() -> None:
     graph = parse_graph(f"""{HEAD}  %p : Tensor = prim::FusionGroup_0(%a)
   %y : Tensor = prim::TensorExprGroup_0(%p)

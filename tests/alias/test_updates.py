@@ -40,17 +40,6 @@ def test_retype_value_leaves_what_a_type_rules_out_until_it_is_tightened() -> No
     c.db.check()
 
 
-def test_retype_value_knows_what_has_memory_no_more() -> None:
-    c = Case(NONE_AT_LAST)
-    assert c.alias("e", "x") and c.written("e")
-    c["e"].type = types.INT
-    c.db.retype_value(c["e"], types.ANY)
-    c.db.check()
-    c.db.tighten()
-    assert not c.written("e")
-    c.db.check()
-
-
 def test_retype_value_has_nothing_to_do_for_shapes() -> None:
     c = Case(NONE_AT_LAST)
     before, c["x"].type = c["x"].type, types.tensor(types.DType.FLOAT, (2,))
@@ -65,46 +54,6 @@ def test_unmapped_values_are_analysed_when_asked_about() -> None:
     assert c.db.may_alias(view, c["b"])
     fresh = Builder.before(c.node("w")).op("aten::neg", c["b"])
     assert not c.db.may_alias(fresh, c["b"])
-
-
-BRANCH = ir("""
-    x: Tensor; q: bool -> a
-    a = neg(x); b = abs(x); c = exp(x); d = tanh(x); prim.If(q)
-    with block(): v = neg(x); w = relu_(a); yield
-    with block(): yield
-    e = abs(x)
-""")
-"""A write in a branch, with operators before it that write nothing."""
-
-
-def test_what_a_branch_writes_is_known_when_writers_come_and_go_in_it() -> None:
-    c = Case(BRANCH)
-    around = c.node("prim::If")
-    assert c.db.writes_to_alias(around, c["a"])
-    assert not c.db.writes_to_alias(around, c["v"])
-    new = Builder.before(c.node("w")).node("aten::relu_", [c["v"]], [types.TENSOR])
-    c.db.add_node(new)
-    assert c.db.writes_to_alias(around, c["v"])
-    c.db.check()
-    for gone, value, written in ((c.node("w"), "a", True), (new, "v", False)):
-        c.db.erase_node(gone)
-        gone.erase()
-        assert not c.db.writes_to_alias(around, c[value])
-        assert c.db.writes_anything(around) is written
-        assert not c.db.writes_between(c[value], c.node("a"), c.node("e"))
-    c.db.check()
-
-
-def test_where_writers_stand_is_known_when_they_leave_a_branch() -> None:
-    c = Case(BRANCH)
-    around, write = c.node("prim::If"), c.node("w")
-    assert c.db.writes_between(c["a"], c.node("a"), c.node("e"))
-    assert not c.db.writes_between(c["a"], c.node("a"), around)
-    write.move_before(around)
-    c.db.unnest_nodes(around, [write])
-    assert c.db.writes_between(c["a"], c.node("a"), around)
-    assert not c.db.writes_between(c["a"], c.node("w"), c.node("e"))
-    c.db.check()
 
 
 def test_nothing_erased_is_referred_to() -> None:
@@ -180,31 +129,6 @@ def _take_first(c: Case, output: str) -> None:
     node.erase()
 
 
-def test_branches_that_are_taken_in_a_rewrite_are_analysed_once() -> None:
-    c = Case(BRANCHES)
-    before = c.db.solves + c.db.regions
-    with c.db.rewrite():
-        _take_first(c, "either")
-        _take_first(c, "list")
-        assert c.db.solves + c.db.regions == before
-        assert c.written("b")  # still: a superset
-        c.claims("a written, lb has v")
-    assert c.db.solves + c.db.regions == before + 1
-    c.claims("b !written, lb !has v, a written")
-    assert c.db.is_tight
-    c.db.check()
-
-
-def test_what_took_the_place_of_a_branch_may_be_replaced_in_the_same_rewrite() -> None:
-    c = Case(BRANCHES)
-    with c.db.rewrite():
-        _take_first(c, "either")
-        c.replace("a", "other")
-        assert c.alias("v", "other")
-    assert not c.alias("v", "b")
-    c.db.check()
-
-
 def test_branches_that_give_nothing_are_taken_in_a_rewrite() -> None:
     c = Case("""
         x: Tensor; c: bool -> l
@@ -278,38 +202,6 @@ def test_updates_cost_what_they_affect() -> None:
             assert after["solves"] == before["solves"]
         grown.append(steps)
     assert grown[0] == grown[1]
-
-
-STORES = ir("""
-    x: Tensor -> e, m
-    z: int = prim.Constant(value=0); a = relu(x); b = relu(x); va = t(a); l: "Tensor[]" = prim.ListConstruct(b)
-    s: "Tensor[]" = append(l, va); e = __getitem__(l, z); w = relu_(e); m: "Tensor[]" = prim.ListConstruct(a)
-    r: "Tensor[]" = append(m, b)
-""")
-
-
-def test_tightening_analyses_only_what_is_concerned() -> None:
-    c = Case(STORES)
-    c.db.may_contain_alias(c["l"], c["m"])
-    c.erase("s")
-    assert c.written("a")
-    c.db.tighten()
-    c.claims("a !written, b written")
-    assert c.contain("m", "a"), "another list is not concerned"
-    assert (c.db.solves, c.db.regions) == (1, 1)
-    c.db.check()
-
-
-def test_replacing_a_list_analyses_only_what_is_concerned() -> None:
-    c = Case(STORES)
-    c["m"].replace_all_uses_with(c["l"])
-    before = c.db.generation
-    with pytest.raises(Error):
-        c.db.check()
-    c.db.replace_value(c["m"], c["l"])
-    assert (c.db.solves, c.db.regions) == (1, 1)
-    assert c.db.generation > before
-    c.db.check()
 
 
 def test_values_of_another_graph_are_refused() -> None:
