@@ -13,11 +13,9 @@ from benchmarks.goldens.outcome import RUNS, Outcome, outcome
 from benchmarks.goldens.programs import digest, generate, named
 from benchmarks.goldens.store import Reader, Writer
 from irc.ir import parse_graph
+from tests.graphs import ir
 
-GRAPH = """graph(%x : Float(4)):
-  %y : Float(4) = onnx::Exp(%x)
-  return (%y)
-"""
+GRAPH = ir("x: Float(4)", "y: Float(4) = Exp(x)", "y")
 INPUT = np.array([-1, 0, 1, 2], np.float32)
 
 

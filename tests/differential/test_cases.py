@@ -15,6 +15,7 @@ from irc.ir.schema import parse_schema
 from tests.alias import missed
 from tests.differential.both import Both, run
 from tests.differential.refusals import INSIDE, RANDOM, Refusal
+from tests.graphs import ir
 
 
 def cases(both: Both, a: str, b: str) -> set[int]:
@@ -30,40 +31,27 @@ def jit(theirs: Any, *arguments: Any) -> Any:
 
 
 def test_1_what_is_swapped_is_written() -> None:
-    both = Both("""
-graph(%n : int, %x : Tensor):
-  %t : bool = prim::Constant[value=1]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::sigmoid(%x)
-  %p : Tensor, %q : Tensor = prim::Loop(%n, %t, %a, %b)
-    block0(%i : int, %u : Tensor, %v : Tensor):
-      %w : Tensor = aten::zero_(%u)
-      -> (%t, %v, %u)
-  return (%p, %q)
-""")
+    both = Both(
+        ir("""
+        n: int; x: Tensor -> p, q
+        a = relu(x); b = sigmoid(x); p, q = prim.Loop(n, True, a, b)
+        with block(i=int, u=Tensor, v=Tensor): w = zero_(u); yield True, v, u
+    """)
+    )
     assert both.db.has_writers(both["b"]) and not both.they_write(both["b"])
     assert both.db.may_contain_alias(both["v"], both["u"]) and not both.they_contain(both["v"], both["u"])
     assert cases(both, "v", "u") == {1}
 
 
 def test_1_what_the_last_iteration_returned_is_written() -> None:
-    both = Both("""
-graph(%n : int, %x : Tensor):
-  %t : bool = prim::Constant[value=1]()
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %k : Tensor = aten::sigmoid(%x)
-  %r : Tensor = aten::add(%k, %k, %z)
-  %p : Tensor = prim::Loop(%n, %t, %a)
-    block0(%i : int, %u : Tensor):
-      %w : Tensor = aten::zero_(%u)
-      -> (%t, %k)
-  %s : Tensor = aten::add(%k, %k, %z)
-  %before : Tensor = aten::neg(%r)
-  %after : Tensor = aten::neg(%s)
-  %both : (Tensor, Tensor) = prim::TupleConstruct(%before, %after)
-  return (%both)
-""")
+    both = Both(
+        ir("""
+        n: int; x: Tensor -> both
+        a = relu(x); k = sigmoid(x); r = add(k, k, 0); p = prim.Loop(n, True, a)
+        with block(i=int, u=Tensor): w = zero_(u); yield True, k
+        s = add(k, k, 0); before = neg(r); both: "(Tensor, Tensor)" = prim.TupleConstruct(before, neg(s))
+    """)
+    )
     assert both.db.has_writers(both["k"]) and not both.they_write(both["k"])
     assert both.db.writes_between(both["k"], both["r"].node, both["s"].node)
     before, after = run(both.theirs, 2, torch.ones(1))
@@ -74,21 +62,15 @@ graph(%n : int, %x : Tensor):
 
 def test_1_constants_are_not_written() -> None:
     """What a loop swaps and writes is made anew in each call. (PyTorch's issue 75794.)"""
-    both = Both("""
-graph(%n : int):
-  %t : bool = prim::Constant[value=1]()
-  %one : int = prim::Constant[value=1]()
-  %none : NoneType = prim::Constant()
-  %s : int[] = prim::Constant[value=[1]]()
-  %a : Tensor = aten::zeros(%s, %none, %none, %none, %none)
-  %b : Tensor = aten::zeros(%s, %none, %none, %none, %none)
-  %p : Tensor, %q : Tensor = prim::Loop(%n, %t, %a, %b)
-    block0(%i : int, %u : Tensor, %v : Tensor):
-      %w : Tensor = aten::add_(%u, %one, %one)
-      -> (%t, %v, %u)
-  %both : (Tensor, Tensor) = prim::TupleConstruct(%p, %q)
-  return (%both)
-""")
+    both = Both(
+        ir("""
+        n: int -> both
+        t: bool = prim.Constant(value=1); a = zeros([1], None, None, None, None)
+        b = zeros([1], None, None, None, None); p, q = prim.Loop(n, t, a, b)
+        with block(i=int, u=Tensor, v=Tensor): w = add_(u, 1, 1); yield t, v, u
+        both: "(Tensor, Tensor)" = prim.TupleConstruct(p, q)
+    """)
+    )
     assert both.db.has_writers(both["b"]) and not both.they_write(both["b"])
     torch._C._jit_pass_constant_propagation(both.theirs)
     function = torch._C._create_function_from_graph("f", both.theirs)
@@ -99,23 +81,15 @@ graph(%n : int):
 
 
 def test_2_a_loop_may_make_no_iteration() -> None:
-    both = Both("""
-graph(%n : int, %x : Tensor):
-  %t : bool = prim::Constant[value=1]()
-  %one : int = prim::Constant[value=1]()
-  %a : Tensor = aten::neg(%x)
-  %b : Tensor = prim::Loop(%n, %t, %a)
-    block0(%i : int, %u : Tensor):
-      %v : Tensor = aten::add(%u, %one, %one)
-      -> (%t, %v)
-  %d : Tensor = aten::mul(%a, %one)
-  %w : Tensor = aten::add_(%b, %one, %one)
-  %e : Tensor = aten::mul(%a, %one)
-  %before : Tensor = aten::neg(%d)
-  %after : Tensor = aten::neg(%e)
-  %both : (Tensor, Tensor) = prim::TupleConstruct(%before, %after)
-  return (%both)
-""")
+    both = Both(
+        ir("""
+        n: int; x: Tensor -> both
+        a = neg(x); b = prim.Loop(n, True, a)
+        with block(i=int, u=Tensor): v = add(u, 1, 1); yield True, v
+        d = mul(a, 1); w = add_(b, 1, 1); e = mul(a, 1); before = neg(d)
+        both: "(Tensor, Tensor)" = prim.TupleConstruct(before, neg(e))
+    """)
+    )
     assert both.db.has_writers(both["a"]) and not both.they_write(both["a"])
     assert cases(both, "b", "a") == {2}
     before, after = run(both.theirs, 0, torch.ones(1))
@@ -214,27 +188,19 @@ def test_4_what_types_do_not_tell_apart(given: str) -> None:
 
 def test_lists_of_different_types_are_apart() -> None:
     """Both hold tensors, but a write into one is no write into the other."""
-    both = Both("""
-graph(%x : Tensor?[], %y : Tensor[], %t : Tensor):
-  %w : Tensor[] = aten::append(%y, %t)
-  return (%x)
-""")
+    both = Both(ir("x: Tensor?[]; y: Tensor[]; t: Tensor", 'w: "Tensor[]" = append(y, t)', "x"))
     assert not both.db.may_alias(both["x"], both["y"])
     assert both.db.may_contain_alias(both["x"], both["y"]) and both.they_contain(both["x"], both["y"])
     assert not both.db.has_writers(both["x"]) and not both.they_write(both["x"])
 
 
 def test_4_an_any_that_is_a_tensor_is_written() -> None:
-    both = Both("""
-graph(%l : Any[], %x : Tensor):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %m : Any[] = aten::append(%l, %a)
-  %e : Any = aten::__getitem__(%l, %z)
-  %c : Tensor = prim::unchecked_cast(%e)
-  %w : Tensor = aten::zero_(%c)
-  return (%a)
-""")
+    both = Both(
+        ir("""
+        l: Any[]; x: Tensor -> a
+        a = relu(x); m: "Any[]" = append(l, a); e: Any = __getitem__(l, 0); w = zero_(prim.unchecked_cast(e))
+    """)
+    )
     assert both.db.has_writers(both["a"]) and not both.they_write(both["a"])
 
 
@@ -280,14 +246,11 @@ def test_6_cycles_of_containers() -> None:
     its type, and so is the container. Wildcards hold those of the types inside: a cycle would take a type that
     contains itself, and of these the analysis dies (``test_crashes``). So Python cannot ask for its wrong answer.
     """
-    text = """
-graph(%x : Tensor):
-  %c : Any[] = prim::ListConstruct(%x)
-  %a : Any[] = prim::ListConstruct(%c)
-  %b : Any[] = prim::ListConstruct(%a)
-  %w : Any[] = aten::append(%a, %b)
-  return (%x)
-"""
+    text = ir("""
+        x: Tensor -> x
+        c: "Any[]" = prim.ListConstruct(x); a: "Any[]" = prim.ListConstruct(c); b: "Any[]" = prim.ListConstruct(a)
+        w: "Any[]" = append(a, b)
+    """)
     cold, warm = Both(text), Both(text)
     assert cold.db.may_contain_alias(cold["b"], cold["c"])
     assert warm.db.may_contain_alias(warm["a"], warm["c"])
@@ -304,22 +267,14 @@ graph(%x : Tensor):
 
 def test_7_what_escapes_as_a_union() -> None:
     """PyTorch's union of unknown memory points to that of its members, not back: what is read as a member is missed."""
-    both = Both("""
-graph(%l : Union(Tensor, Tensor[])[], %c : bool, %x : Tensor):
-  %z : int = prim::Constant[value=0]()
-  %a : Tensor = aten::relu(%x)
-  %k : Tensor[] = prim::ListConstruct(%x)
-  %e : Union(Tensor, Tensor[]) = prim::If(%c)
-    block0():
-      -> (%a)
-    block1():
-      -> (%k)
-  %m : Union(Tensor, Tensor[])[] = aten::append(%l, %e)
-  %u : Union(Tensor, Tensor[]) = aten::__getitem__(%l, %z)
-  %t : Tensor = prim::unchecked_cast(%u)
-  %w : Tensor = aten::zero_(%t)
-  return (%a)
-""")
+    both = Both(
+        ir("""
+        l: Union(Tensor, Tensor[])[]; c: bool; x: Tensor -> a
+        a = relu(x); k: "Tensor[]" = prim.ListConstruct(x); e: "Union(Tensor, Tensor[])" = a if c else k
+        m: "Union(Tensor, Tensor[])[]" = append(l, e); u: "Union(Tensor, Tensor[])" = __getitem__(l, 0)
+        t = prim.unchecked_cast(u); w = zero_(t)
+    """)
+    )
     assert run(both.theirs, [], True, torch.ones(2)).sum() == 0, "%a is written"
     assert both.db.has_writers(both["a"]) and not both.they_write(both["a"])
     assert both.db.may_alias(both["t"], both["a"]) and not both.they_contain(both["t"], both["a"])
@@ -391,15 +346,13 @@ graph(%x : Tensor):
 
 
 def test_random_numbers_are_drawn_in_another_order() -> None:
-    both = Both("""
-graph(%n : int):
-  %none : NoneType = prim::Constant()
-  %s : int[] = prim::ListConstruct(%n)
-  %a : Tensor = aten::rand(%s, %none, %none, %none, %none)
-  %b : Tensor = aten::rand(%s, %none, %none, %none, %none)
-  %c : (Tensor, Tensor) = prim::TupleConstruct(%a, %b)
-  return (%c)
-""")
+    both = Both(
+        ir("""
+        n: int -> c
+        s = prim.ListConstruct(n); a = rand(s, None, None, None, None); b = rand(s, None, None, None, None)
+        c: "(Tensor, Tensor)" = prim.TupleConstruct(a, b)
+    """)
+    )
     a, b = both["a"].node, both["b"].node
     assert a is not None and b is not None
 

@@ -9,6 +9,7 @@ import torch
 from irc.ops import schemas
 from tests.arrays import ramp
 from tests.differential.helpers import compare, run_both
+from tests.graphs import ir
 from tests.operators import COPIED
 
 NONE_DEVICE = (None, None, None)
@@ -150,19 +151,11 @@ def test_turned_in_place(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Setting the strides")
 def test_all_who_hold_a_tensor_see_it_turned_but_not_its_views() -> None:
-    text = """graph(%x : Tensor):
-      %none : NoneType = prim::Constant()
-      %zero : int = prim::Constant[value=0]()
-      %one : int = prim::Constant[value=1]()
-      %y : Tensor = aten::mul(%x, %x)
-      %row : Tensor = aten::select(%y, %zero, %one)
-      %held : Tensor[] = prim::ListConstruct(%y)
-      %before : int[] = aten::size(%y)
-      %turned : Tensor = aten::t_(%y)
-      %z : Tensor = aten::add_(%turned, %one, %one)
-      %out : (Tensor, Tensor, Tensor[], Tensor, int[]) = prim::TupleConstruct(%y, %row, %held, %z, %before)
-      return (%out)
-    """
+    text = ir("""
+        x: Tensor -> out
+        y = mul(x, x); row = select(y, 0, 1); held: "Tensor[]" = prim.ListConstruct(y); before: "int[]" = size(y)
+        out: "(Tensor, Tensor, Tensor[], Tensor, int[])" = prim.TupleConstruct(y, row, held, add_(t_(y), 1, 1), before)
+    """)
     run_both(text, [ramp(2, 3)])
 
 
@@ -202,22 +195,10 @@ def test_writing_through_views() -> None:
     compare("aten::fill_", x, np.array(5, np.int64))
     compare("aten::zero_", x[::2])
     compare("aten::fill", x.T, 3.5)
-    program = """
-graph(%x : Tensor):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %none : NoneType = prim::Constant()
-  %y : Tensor = aten::clone(%x, %none)
-  %row : Tensor = aten::select(%y, %zero, %one)
-  %part : Tensor = aten::slice(%y, %one, %zero, %two, %one)
-  %a : Tensor = aten::add_(%row, %two, %one)
-  %b : Tensor = aten::mul_(%part, %two)
-  %t : Tensor = aten::transpose(%part, %zero, %one)
-  %sizes : int[] = prim::Constant[value=[6]]()
-  %flat : Tensor = aten::reshape(%t, %sizes)
-  %c : Tensor = aten::add_(%flat, %two, %one)
-  %all : Tensor[] = prim::ListConstruct(%x, %y, %row, %part, %t, %flat)
-  return (%all)
-"""
+    program = ir("""
+        x: Tensor -> all
+        y = clone(x, None); row = select(y, 0, 1); part = slice(y, 1, 0, 2, 1); a = add_(row, 2, 1); b = mul_(part, 2)
+        t = transpose(part, 0, 1); flat = reshape(t, [6]); c = add_(flat, 2, 1)
+        all: "Tensor[]" = prim.ListConstruct(x, y, row, part, t, flat)
+    """)
     run_both(program, [ramp(3, 4)])

@@ -617,15 +617,13 @@ def test_a_convolution_in_a_group_uses_native_loops(spy: Spy) -> None:
 
 
 def test_a_group_without_results_computes_nothing() -> None:
-    text = """
-graph(%x : Float(2, 3), %w : Float(3)):
-  prim::FusionGroup_0(%x, %w)
-  %y : Float(2, 3) = onnx::Neg(%x)
-  return (%y)
-with prim::FusionGroup_0 = graph(%a : Float(2, 3), %b : Float(3)):
-  %c : Float(2, 3) = onnx::BatchNormalization[epsilon=0.](%a, %b, %b, %b, %b)
-  return ()
-"""
+    text = ir("""
+        x: Float(2, 3); w: Float(3) -> y
+        FusionGroup_0(x, w); y: Float(2, 3) = Neg(x)
+
+        with FusionGroup_0 | a: Float(2, 3); b: Float(3) ->
+        c: Float(2, 3) = BatchNormalization(a, b, b, b, b, epsilon=0.)
+    """)
     model = irc.CompiledModel(parse_graph(text), backend="native")
     for _ in range(3):
         found = model.run({"x": np.ones((2, 3), np.float32), "w": np.ones(3, np.float32)})

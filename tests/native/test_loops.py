@@ -18,6 +18,7 @@ from irc.native import iterations
 from irc.runtime.control_flow import Stack
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
+from tests.graphs import ir, typed_ir
 from tests.native.guarded import fresh, placed
 from tests.native.test_tables import f32, models, same_runs
 
@@ -105,18 +106,12 @@ def test_concats_copy_nothing(returns: str) -> None:
     assert model.counters.in_place == 5 * 3
 
 
-LOOP = """
-graph(%n : Long(), %go : Bool(), %s : Float(1, 6), %most : Float(), %w : Float(6, 6)):
-  %t : Float(1, 6), %y : Float(*, 1, 6), %j : Long(*) = onnx::Loop(%n, %go, %s)
-    block0(%i : Long(), %c : Bool(), %v : Float(1, 6)):
-      %p : Float(1, 6) = onnx::MatMul(%v, %w)
-      %a : Float(1, 6) = onnx::Abs(%p)
-      %m : Float() = onnx::ReduceMax[keepdims=0](%a)
-      %g : Bool() = onnx::Less(%m, %most)
-      %d : Long() = onnx::Add(%i, %i)
-      -> (%g, %a, %p, %d)
-  return (%t, %y, %j)
-"""
+LOOP = typed_ir("""
+    n: Long(); go: Bool(); s: Float(1, 6); most: Float(); w: Float(6, 6) -> t, y, j
+    t, y, j = Loop(n, go, s)
+    with block(i=Long(), c=Bool(), v=Float(1, 6)):
+        p = MatMul(v, w); a = Abs(p); m = ReduceMax(a, keepdims=0); g = Less(m, most); d = Add(i, i); yield g, a, p, d
+""")
 
 
 @pytest.mark.parametrize("count", [1, 16, 17, 40, 1 << 60])
@@ -322,16 +317,11 @@ def test_threads_at_once() -> None:
                 assert all(found[name].tobytes() == value.tobytes() for name, value in each.items())
 
 
-ENDLESS = """
-graph(%n : Long(), %x : Float(4), %y : Float(4)):
-  %none : NoneType = prim::Constant()
-  %p : Float(4) = onnx::Loop(%n, %none, %x)
-    block0(%i : Long(), %c : Bool(), %a : Float(4)):
-      %s : Float(4) = onnx::Add(%a, %y)
-      %t : Float(4) = onnx::Mul(%s, %y)
-      -> (%c, %t)
-  return (%p)
-"""
+ENDLESS = ir("""
+    n: Long(); x, y: Float(4) -> p
+    none: NoneType = prim.Constant(); p: Float(4) = Loop(n, none, x)
+    with block(i=Long(), c=Bool(), a=Float(4)): s: Float(4) = Add(a, y); t: Float(4) = Mul(s, y); yield c, t
+""")
 
 
 def endless() -> tuple[CompiledModel, dict[str, Any]]:
@@ -421,16 +411,11 @@ def test_loops_of_torchscript(passes: str, lines: str, returns: str, is_at_once:
             assert native.counters.units == plain.counters.units
 
 
-ROWS = """
-graph(%n : Long(), %x : Float(6), %z : Float(*, 6)):
-  %none : NoneType = prim::Constant()
-  %p : Float(6), %q : Float(*, 6) = onnx::Loop(%n, %none, %x)
-    block0(%i : Long(), %c : Bool(), %a : Float(6)):
-      %v : Float(6) = onnx::Gather[axis=0](%z, %i)
-      %s : Float(6) = onnx::Add(%a, %v)
-      -> (%c, %s, %v)
-  return (%p, %q)
-"""
+ROWS = typed_ir("""
+    n: Long(); x: Float(6); z: Float(*, 6) -> p, q
+    none: NoneType = prim.Constant(); p, q = Loop(n, none, x)
+    with block(i=Long(), c=Bool(), a=Float(6)): v = Gather(z, i, axis=0); s = Add(a, v); yield c, s, v
+""")
 
 
 def test_rows_with_the_numbers_of_iterations() -> None:
@@ -493,18 +478,12 @@ def check_memory(graph: Any, feeds: dict[str, Any], monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("passes", ["none", "default"])
 def test_what_a_loop_passes_on_is_the_memory_that_it_was_given(passes: str) -> None:
-    text = """
-graph(%x : Float(4, 4)):
-  %three : int = prim::Constant[value=3]()
-  %true : bool = prim::Constant[value=True]()
-  %none : NoneType = prim::Constant()
-  %a : Tensor = aten::clone(%x, %none)
-  %v : Tensor = prim::Loop(%three, %true, %a)
-    block0(%i : int, %p : Tensor):
-      -> (%true, %p)
-  %n : Tensor = aten::neg_(%v)
-  return (%a)
-"""
+    text = ir("""
+        x: Float(4, 4) -> a
+        none: NoneType = prim.Constant(); a = clone(x, none); v = prim.Loop(3, True, a)
+        with block(i=int, p=Tensor): yield True, p
+        n = neg_(v)
+    """)
     model = irc.compile(parse_graph(text), passes=passes)
     for _ in range(4):
         np.testing.assert_array_equal(model.run({"x": np.ones((4, 4), np.float32)})["a"], np.full((4, 4), -1, "f4"))

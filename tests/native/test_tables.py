@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -171,24 +171,13 @@ def test_views_and_arithmetic_on_shapes_are_done_once() -> None:
     assert followed.counters.kernels == 8
 
 
-BRANCHES = """
-graph(%x : Float(5), %which : Bool()):
-  %y : Float(5) = onnx::Neg(%x)
-  %r : Float(5) = prim::If(%which)
-    block0():
-      %a : Float(5) = onnx::Add(%y, %x)
-      %b : Float(5) = onnx::Mul(%a, %x)
-      %c : Float(5) = onnx::Sub(%b, %y)
-      -> (%c)
-    block1():
-      %d : Float(5) = onnx::Mul(%y, %y)
-      %e : Float(5) = onnx::Abs(%d)
-      %f : Float(5) = onnx::Add(%e, %x)
-      -> (%f)
-  %s : Float(5) = onnx::Mul(%r, %y)
-  %z : Float(5) = onnx::Abs(%s)
-  return (%z)
-"""
+BRANCHES = ir("""
+    x: Float(5); which: Bool() -> z
+    y: Float(5) = Neg(x); r: Float(5) = prim.If(which)
+    with block(): a: Float(5) = Add(y, x); b: Float(5) = Mul(a, x); c: Float(5) = Sub(b, y); yield c
+    with block(): d: Float(5) = Mul(y, y); e: Float(5) = Abs(d); f: Float(5) = Add(e, x); yield f
+    s: Float(5) = Mul(r, y); z: Float(5) = Abs(s)
+""")
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -251,21 +240,12 @@ def test_operands_that_lie_in_other_orders() -> None:
         assert value.tobytes() == found[name].tobytes()
 
 
-UNTAKEN = """
-graph(%x : Float(5), %which : Bool()):
-  %y : Float(5) = onnx::Neg(%x)
-  %z : Float(5) = onnx::Abs(%y)
-  %seven : Long(1) = prim::Constant[value=tensor([7])]()
-  %r : Tensor = prim::If(%which)
-    block0():
-      %a : Float(7) = onnx::Reshape(%z, %seven)
-      %b : Float(7) = onnx::Neg(%a)
-      -> (%b)
-    block1():
-      %c : Float(5) = onnx::Neg(%z)
-      -> (%c)
-  return (%r)
-"""
+UNTAKEN = ir("""
+    x: Float(5); which: Bool() -> r
+    y: Float(5) = Neg(x); z: Float(5) = Abs(y); r = prim.If(which)
+    with block(): a: Float(7) = Reshape(z, [7]); b: Float(7) = Neg(a); yield b
+    with block(): c: Float(5) = Neg(z); yield c
+""")
 
 
 def test_what_is_done_once_has_run_before() -> None:
@@ -438,13 +418,5 @@ def test_dynamic_products_of_integers(rows: int, backend: str) -> None:
 
 
 def test_a_result_that_is_a_view_is_made_as_one() -> None:
-    text = """
-graph(%x : Float(2, 3)):
-  %six : Long(1) = prim::Constant[value=tensor([6])]()
-  %e : Float(2, 3) = onnx::Exp(%x)
-  %n : Float(2, 3) = onnx::Neg(%e)
-  %v : Float(6) = onnx::Reshape[since_version=19](%n, %six)
-  %w : Float(2, 3) = onnx::Neg_(%n)
-  return (%v, %w)
-"""
+    text = typed_ir("x: Float(2, 3)", "n = Neg(Exp(x)); v = Reshape(n, [6], since_version=19); w = Neg_(n)", "v, w")
     same_runs(text, *[{"x": f32(2, 3)} for _ in range(4)], exactly=False)

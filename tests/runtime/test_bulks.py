@@ -14,7 +14,7 @@ from irc.runtime.execution import Counters, Observer
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.plan import Lowerer
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32, graph_of, observed_run
 
 TENSOR = types.tensor(DType.FLOAT)
@@ -44,25 +44,15 @@ def test_a_thousand_operators_with_inputs_and_outputs_are_bulked():
     assert (counters.units, counters.kernels, counters.breaks) == (1, 1000, {})
 
 
-CONTROL = """
-graph(%c : Bool(), %m : Long(), %x : Float(2)):
-  %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-  %a : Float(2) = onnx::Neg(%x)
-  %b : Float(2) = onnx::Abs(%a)
-  %d : Float(2) = prim::If(%c)
-    block0():
-      %t : Float(2) = onnx::Exp(%b)
-      %u : Float(2) = onnx::Neg(%t)
-      -> (%u)
-    block1():
-      -> (%a)
-  %y : Float(2) = onnx::Loop(%m, %yes, %d)
-    block0(%i : Long(), %go : Bool(), %v : Float(2)):
-      %w : Float(2) = onnx::Neg(%v)
-      -> (%go, %w)
-  %z : Float(2) = onnx::Relu(%y)
-  return (%z)
-"""
+CONTROL = ir("""
+    c: Bool(); m: Long(); x: Float(2) -> z
+    a: Float(2) = Neg(x); b: Float(2) = Abs(a); d: Float(2) = prim.If(c)
+    with block(): t: Float(2) = Exp(b); u: Float(2) = Neg(t); yield u
+    with block(): yield a
+    y: Float(2) = Loop(m, True, d)
+    with block(i=Long(), go=Bool(), v=Float(2)): w: Float(2) = Neg(v); yield go, w
+    z: Float(2) = Relu(y)
+""")
 
 
 def test_control_flow_ends_units():

@@ -15,7 +15,7 @@ from irc.runtime.kernels import registry
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.values import describe
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.operators import records_for_a_while
 from tests.runtime.helpers import f32, graph_of, i64, observed_run, run
 
@@ -62,26 +62,15 @@ def test_calls_inside_loops():
 
 
 def test_functions_may_call_themselves():
-    text = """
-    graph(%n : int):
-      %f : Function = prim::Constant[name="factorial"]()
-      %y : int = prim::CallFunction(%f, %n)
-      return (%y)
+    text = ir("""
+        n: int -> y
+        f: Function = prim.Constant(name="factorial"); y: int = prim.CallFunction(f, n)
 
-    graph factorial(%n : int):
-      %f : Function = prim::Constant[name="factorial"]()
-      %one : int = prim::Constant[value=1]()
-      %stop : bool = aten::le(%n, %one)
-      %y : int = prim::If(%stop)
-        block0():
-          -> (%one)
-        block1():
-          %less : int = aten::sub(%n, %one)
-          %r : int = prim::CallFunction(%f, %less)
-          %p : int = aten::mul(%n, %r)
-          -> (%p)
-      return (%y)
-    """
+        factorial | n: int -> y
+        f: Function = prim.Constant(name="factorial"); stop: bool = le(n, 1); y: int = prim.If(stop)
+        with block(): yield 1
+        with block(): less: int = sub(n, 1); r: int = prim.CallFunction(f, less); p: int = mul(n, r); yield p
+    """)
     plan = lower(graph_of(text))
     assert plan.run([5]) == [120]
     with pytest.raises(Error, match="nested too deeply"):
@@ -142,20 +131,16 @@ def test_calls_with_wrong_numbers_of_arguments_are_refused(inputs):
 
 
 def test_missing_kernels_in_functions_and_groups_are_found():
-    text = """
-    graph(%x : Float(2)):
-      %f : Function = prim::Constant[name="Odd"]()
-      %y : Float(2) = prim::CallFunction(%f, %x)
-      %z : Float(2) = prim::FusionGroup_0(%y)
-      return (%z)
-    with prim::FusionGroup_0 = graph(%a : Float(2)):
-      %b : Float(2) = onnx::NotThere(%a)
-      return (%b)
+    text = ir("""
+        x: Float(2) -> z
+        f: Function = prim.Constant(name="Odd"); y: Float(2) = prim.CallFunction(f, x); z: Float(2) = FusionGroup_0(y)
 
-    graph Odd(%x : Float(2)):
-      %y : Float(2) = onnx::NorThere(%x)
-      return (%y)
-    """
+        with FusionGroup_0 | a: Float(2) -> b
+        b: Float(2) = NotThere(a)
+
+        Odd | x: Float(2) -> y
+        y: Float(2) = NorThere(x)
+    """)
     with pytest.raises(Error) as caught:
         lower(graph_of(text, verify=False))
     assert "NotThere" in str(caught.value) and "NorThere" in str(caught.value)

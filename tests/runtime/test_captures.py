@@ -13,6 +13,7 @@ from irc.ops import Operator, register
 from irc.runtime.execution import Frame, Observer, Slots
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import boolean, f32, graph_of, i64, observed_run
 
 X = f32(-1, 2, -3)
@@ -94,22 +95,16 @@ def test_a_branch_does_not_write_what_is_not_its_own(text, a, taken):
 
 
 def test_a_branch_in_a_branch_takes_the_capture_too():
-    text = """
-    graph(%c : Bool(), %x : Float(3)):
-      %a : Float(3) = onnx::Softsign(%x)
-      %y : Float(3) = prim::If(%c)
-        block0():
-          %z : Float(3) = prim::If(%c)
-            block0():
-              %b : Float(3) = onnx::Relu(%a)
-              -> (%b)
-            block1():
-              -> (%a)
-          -> (%z)
-        block1():
-          -> (%x)
-      return (%y)
-    """
+    text = ir("""
+        c: Bool(); x: Float(3) -> y
+        a: Float(3) = Softsign(x); y: Float(3) = prim.If(c)
+        with block():
+            z: Float(3) = prim.If(c)
+            with block(): b: Float(3) = Relu(a); yield b
+            with block(): yield a
+            yield z
+        with block(): yield x
+    """)
     (y,), in_place = run(text, boolean(True), X)
     np.testing.assert_array_equal(y, np.maximum(A, 0))
     assert in_place == 1
@@ -207,18 +202,11 @@ def test_a_loop_writes_no_capture_that_its_next_iteration_needs():
 @pytest.mark.parametrize("iterations", [1, 2, 3])
 def test_a_loop_does_not_write_a_capture_through_a_view_of_it(iterations):
     """The view is the iteration's own and nothing needs it any more; what it shows is needed in the next iteration."""
-    text = """
-graph(%n : Long(), %x : Float(3)):
-  %t : Bool() = prim::Constant[value=tensor([True])]()
-  %to : Long(2) = prim::Constant[value=tensor([3, 1])]()
-  %a : Float(3) = onnx::Softsign(%x)
-  %s : Float(*, 3, 1) = onnx::Loop(%n, %t)
-    block0(%i : Long(), %go : Bool()):
-      %v : Float(3, 1) = onnx::Reshape(%a, %to)
-      %u : Float(3, 1) = onnx::Neg(%v)
-      -> (%go, %u)
-  return (%s)
-"""
+    text = ir("""
+        n: Long(); x: Float(3) -> s
+        t: Bool() = prim.Constant(value=tensor([True])); a: Float(3) = Softsign(x); s: "Float(*, 3, 1)" = Loop(n, t)
+        with block(i=Long(), go=Bool()): v: Float(3, 1) = Reshape(a, [3, 1]); u: Float(3, 1) = Neg(v); yield go, u
+    """)
     (s,), in_place = run(text, i64(iterations), X)
     np.testing.assert_array_equal(s, np.stack([-A.reshape(3, 1)] * iterations))
     assert in_place == iterations - 1  # all rows but the first are made where they are stacked
@@ -236,17 +224,11 @@ def test_a_branch_in_a_loop_writes_what_its_iteration_made_but_not_what_the_loop
 
 
 def test_states_of_a_scan_are_its_own_and_what_it_scans_is_not():
-    text = """
-    graph(%x : Float(3), %rows : Float(4, 3)):
-      %first : Float(3) = onnx::Softsign(%x)
-      %all : Float(4, 3) = onnx::Neg(%rows)
-      %y : Float(3), %z : Float(4, 3) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %all)
-        block0(%h : Float(3), %r : Float(3)):
-          %b : Float(3) = onnx::Add(%h, %r)
-          %d : Float(3) = onnx::Relu(%r)
-          -> (%b, %d)
-      return (%y, %z, %all)
-    """
+    text = typed_ir("""
+        x: Float(3); rows: Float(4, 3) -> y, z, all
+        first = Softsign(x); all = Neg(rows); y, z = Scan(first, all, num_scan_inputs=1, since_version=11)
+        with block(h=Float(3), r=Float(3)): b = Add(h, r); d = Relu(r); yield b, d
+    """)
     rows = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
     (y, z, scanned), in_place = run(text, X, rows)
     np.testing.assert_allclose(y, A - rows.sum(0), rtol=1e-6)

@@ -6,20 +6,16 @@ import pytest
 from irc.errors import Error
 from irc.runtime.execution import Run
 from irc.runtime.plan import lower
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import boolean, f32, graph_of, i64, run
 
-IF = """
-graph(%c : Bool(), %x : Float(2)):
-  %big : Float(2) = onnx::Exp(%x)
-  %y : Float(2), %z : Float(2) = prim::If(%c)
-    block0():
-      %a : Float(2) = onnx::Neg(%big)
-      -> (%a, %x)
-    block1():
-      -> (%x, %x)
-  %sum : Float(2) = onnx::Add(%y, %z)
-  return (%sum, %y)
-"""
+IF = typed_ir("""
+    c: Bool(); x: Float(2) -> sum, y
+    big = Exp(x); y, z = prim.If(c)
+    with block(): a = Neg(big); yield a, x
+    with block(): yield x, x
+    sum = Add(y, z)
+""")
 
 
 @pytest.mark.parametrize("condition", [True, boolean(True), np.array([[True]])])
@@ -42,15 +38,11 @@ def test_a_condition_of_several_elements_is_refused():
         run(IF, np.array([True, False]), f32(0, 1))
 
 
-LOOP = """
-graph(%m : Long(), %c : Bool(), %x : Float(2), %step : Float(2)):
-  %last : Float(2), %squares : Float(*, 2) = onnx::Loop(%m, %c, %x)
-    block0(%i : Long(), %go : Bool(), %v : Float(2)):
-      %n : Float(2) = onnx::Add(%v, %step)
-      %s : Float(2) = onnx::Mul(%n, %n)
-      -> (%go, %n, %s)
-  return (%last, %squares)
-"""
+LOOP = typed_ir("""
+    m: Long(); c: Bool(); x, step: Float(2) -> last, squares
+    last, squares = Loop(m, c, x)
+    with block(i=Long(), go=Bool(), v=Float(2)): n = Add(v, step); s = Mul(n, n); yield go, n, s
+""")
 
 
 @pytest.mark.parametrize("iterations", [0, 1, 2, 5, 16, 17, 40])
@@ -83,39 +75,29 @@ def test_scan_outputs_of_strings_are_strings():
 
 
 def test_loop_without_optional_inputs_at_all():
-    text = """
-    graph():
-      %out : Long(*) = onnx::Loop()
-        block0(%i : Long(), %go : Bool()):
-          %three : Long() = prim::Constant[value=tensor<Long()>([3])]()
-          %less : Bool() = onnx::Less(%i, %three)
-          -> (%less, %i)
-      return (%out)
-    """
+    text = ir("""
+        -> out
+        out: "Long(*)" = Loop()
+        with block(i=Long(), go=Bool()): less: Bool() = Less(i, 3); yield less, i
+    """)
     assert run(text)[0].tolist() == [0, 1, 2, 3]
 
 
 def test_loop_parameters_have_the_declared_rank():
-    text = """
-    graph(%m : Long()):
-      %out : Long(*, 1) = onnx::Loop(%m)
-        block0(%i : Long(1), %go : Bool(1)):
-          -> (%go, %i)
-      return (%out)
-    """
+    text = ir("""
+        m: Long() -> out
+        out: "Long(*, 1)" = Loop(m)
+        with block(i=Long(1), go=Bool(1)): yield go, i
+    """)
     assert run(text, i64(2))[0].tolist() == [[0], [1]]
 
 
 def test_scan_output_without_iterations_takes_its_shape_from_the_type():
-    text = """
-    graph(%m : Long(), %x : Half(2, n, 3)):
-      %a : Tensor, %b : Tensor = onnx::Loop(%m)
-        block0(%i : Long(), %go : Bool()):
-          %y : Half(2, n, 3) = onnx::Identity(%x)
-          %z : Bool = onnx::Identity(%go)
-          -> (%go, %y, %z)
-      return (%a, %b)
-    """
+    text = ir("""
+        m: Long(); x: Half(2, n, 3) -> a, b
+        a, b = Loop(m)
+        with block(i=Long(), go=Bool()): y: Half(2, n, 3) = Identity(x); z: Bool = Identity(go); yield go, y, z
+    """)
     a, b = run(text, i64(0), np.zeros((2, 3), np.float16))
     assert a.shape == (0, 2, 0, 3) and a.dtype == np.float16
     assert b.shape == (0,) and b.dtype == np.bool_
@@ -193,19 +175,12 @@ def test_carried_optionals():
 
 
 def test_prim_loop_has_python_counters():
-    text = """
-    graph(%n : int, %x : Float(1)):
-      %true : bool = prim::Constant[value=True]()
-      %five : int = prim::Constant[value=5]()
-      %one : int = prim::Constant[value=1]()
-      %sum : int, %y : Float(1) = prim::Loop(%n, %true, %one, %x)
-        block0(%i : int, %s : int, %v : Float(1)):
-          %t : int = aten::add(%s, %i, %one)
-          %w : Float(1) = onnx::Add(%v, %v)
-          %go : bool = aten::lt(%t, %five)
-          -> (%go, %t, %w)
-      return (%sum, %y)
-    """
+    text = typed_ir("""
+        n: int; x: Float(1) -> sum, y
+        sum, y = prim.Loop(n, True, 1, x)
+        with block(i=int, s=int, v=Float(1)):
+            t: int = add(s, i, 1); w = Add(v, v); go: bool = lt(t, 5); yield go, t, w
+    """)
     assert [run(text, n, f32(1))[0] for n in (0, 1, 2, 3, 9)] == [1, 1, 2, 4, 7]
     assert run(text, 9, f32(1))[1].tolist() == [16]
 
@@ -275,15 +250,10 @@ def test_deep_nesting_is_an_error_not_a_crash():
 
 
 def test_what_a_loop_has_handed_over_is_not_called_absent():
-    text = """
-    graph(%m : Long(), %c : Bool(), %x : Float(3)):
-      %h : Float(3) = onnx::Neg(%x)
-      %y : Float(3) = onnx::Loop(%m, %c, %h)
-        block0(%i : Long(), %go : Bool(), %v : Float(3)):
-          %w : Float(3) = onnx::Exp(%v)
-          %on : Tensor = onnx::Less(%v, %v)
-          -> (%on, %w)
-      return (%y)
-    """
+    text = ir("""
+        m: Long(); c: Bool(); x: Float(3) -> y
+        h: Float(3) = Neg(x); y: Float(3) = Loop(m, c, h)
+        with block(i=Long(), go=Bool(), v=Float(3)): w: Float(3) = Exp(v); on = Less(v, v); yield on, w
+    """)
     with pytest.raises(Error, match=r"its shape is \[3\]; inputs: int64\[\], bool\[\]$"):
         run(text, i64(3), boolean(True), f32(1, 2, 3))

@@ -67,16 +67,13 @@ def test_the_graph_is_left_alone():
 
 
 def test_calls():
-    text = """
-    graph(%x : Float(2)):
-      %f : Function = prim::Constant[name="Twice"]()
-      %y : Float(2) = prim::CallFunction(%f, %x)
-      return (%y)
+    text = ir("""
+        x: Float(2) -> y
+        f: Function = prim.Constant(name="Twice"); y: Float(2) = prim.CallFunction(f, x)
 
-    graph Twice(%x : Float(2)):
-      %y : Float(2) = onnx::Add(%x, %x)
-      return (%y)
-    """
+        Twice | x: Float(2) -> y
+        y: Float(2) = Add(x, x)
+    """)
     (y,) = evaluate(node_of(text, "prim::CallFunction"), [None, f32(1, 2)])
     assert y.tolist() == [2, 4]
 

@@ -496,16 +496,12 @@ def test_prefix_and_result_leave_the_run_apart():
     assert not np.shares_memory(out["a"], out["b"])
 
 
-IF = """
-graph(%c : Bool(), %past : Float(*), %x : Float(*)):
-  %present : Float(*) = prim::If(%c)
-    block0():
-      %a : Float(*) = irc::append_[axis=0](%past, %x)
-      -> (%a)
-    block1():
-      -> (%x)
-  return (%present)
-"""
+IF = ir("""
+    c: Bool(); past, x: Float(*) -> present
+    present: "Float(*)" = prim.If(c)
+    with block(): a: "Float(*)" = irc.append_(past, x, axis=0); yield a
+    with block(): yield x
+""")
 
 
 @pytest.mark.parametrize(("donate", "in_place"), [(["past"], 1), ([], 0)])

@@ -16,6 +16,7 @@ from irc.runtime.backends import find_backend
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.effort import examples
+from tests.graphs import typed_ir
 
 HEADS, WIDTH = 2, 16
 WHOLE = HEADS * WIDTH
@@ -398,15 +399,11 @@ def test_steps_of_several_tokens_have_the_bits_of_first_ones(count: int) -> None
     np.testing.assert_array_equal(first["y"], later["y"])
 
 
-FAILING = """
-graph(%x : Float(1, 4), %i : Long(1), %past_0 : Float(past, 4), %w : Float(8, 4)):
-  %r : Float(1, 4) = onnx::Gather(%w, %i)
-  %n : Float(1, 4) = onnx::Add[since_version=14](%r, %x)
-  %present_0 : Float(*, 4) = onnx::Concat[axis=0](%past_0, %n)
-  %s : Float(1, 4) = onnx::ReduceSum[axes=[0], since_version=11](%present_0)
-  %y : Float(1, 4) = onnx::Neg(%s)
-  return (%y, %present_0)
-"""
+FAILING = typed_ir("""
+    x: Float(1, 4); i: Long(1); past_0: Float(past, 4); w: Float(8, 4) -> y, present_0
+    r = Gather(w, i); n = Add(r, x, since_version=14); present_0 = Concat(past_0, n, axis=0)
+    s = ReduceSum(present_0, axes=[0], since_version=11); y = Neg(s)
+""")
 
 
 @pytest.mark.parametrize("backend", ["auto", "numpy"])

@@ -10,6 +10,7 @@ import irc
 from irc.errors import Error, comes_from_outside
 from irc.ir import parse_graph
 from irc.runtime.kernels import registry
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32, interrupted
 
 
@@ -17,27 +18,16 @@ class ClientGoneError(Exception):
     """As of a server, whose signal handler raises it."""
 
 
-OPERATORS = """
-graph(%n : Long(), %c : Bool(), %x : Float(4, 4)):
-  %bias : Float(4) = prim::Constant[value=tensor<Float(4)>([1., 2., 3., 4.])]()
-  %folded : Float(4) = onnx::Neg(%bias)
-  %product : Float(4, 4) = onnx::MatMul(%x, %x)
-  %sum : Float(4, 4) = onnx::Add(%product, %folded)
-  %one : Float(4, 4) = onnx::Sigmoid(%sum)
-  %other : Float(4, 4) = onnx::MatMul(%one, %x)
-  %chosen : Float(4, 4) = prim::If(%c)
-    block0():
-      %a : Float(4, 4) = onnx::Softmax[axis=1](%other)
-      -> (%a)
-    block1():
-      -> (%other)
-  %end : Float(4, 4) = onnx::Loop(%n, %c, %chosen)
-    block0(%i : Long(), %go : Bool(), %held : Float(4, 4)):
-      %next : Float(4, 4) = onnx::MatMul(%held, %x)
-      -> (%go, %next)
-  %both : Float(8, 4) = onnx::Concat[axis=0](%one, %end)
-  return (%both)
-"""
+OPERATORS = typed_ir("""
+    n: Long(); c: Bool(); x: Float(4, 4) -> both
+    folded = Neg([1.0, 2.0, 3.0, 4.0]); one = Sigmoid(Add(MatMul(x, x), folded)); other = MatMul(one, x)
+    chosen = prim.If(c)
+    with block(): a = Softmax(other, axis=1); yield a
+    with block(): yield other
+    end = Loop(n, c, chosen)
+    with block(i=Long(), go=Bool(), held=Float(4, 4)): next = MatMul(held, x); yield go, next
+    both = Concat(one, end, axis=0)
+""")
 
 SQUARE = np.eye(4, dtype=np.float32) / 2
 
@@ -113,16 +103,12 @@ def test_kernels_of_others_may_raise_what_they_like(fails_at: str, passes: str) 
         return run(f32(1)) if fails_at == "binding" else run
 
     registry.kernel("test::other")(other)
-    text = """
-    graph(%c : Bool(), %x : Float(1)):
-      %y : Float(1) = prim::If(%c)
-        block0():
-          %a : Float(1) = test::other(%x)
-          -> (%a)
-        block1():
-          -> (%x)
-      return (%y)
-    """
+    text = ir("""
+        c: Bool(); x: Float(1) -> y
+        y: Float(1) = prim.If(c)
+        with block(): a: Float(1) = test.other(x); yield a
+        with block(): yield x
+    """)
     with pytest.raises(Error, match="no answer") as caught:
         irc.compile(parse_graph(text), passes).run({"c": np.array(True), "x": f32(1)})
     assert caught.value.code == ("IRC324" if fails_at == "binding" else "IRC401")

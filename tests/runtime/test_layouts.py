@@ -83,19 +83,12 @@ def test_kept_and_donated_inputs_give_the_same(text: str, name: str, passes: str
 
 def test_results_lie_as_they_did_in_the_run() -> None:
     """Whether they are copied, because something else shows their memory, or leave as they are."""
-    text = """
-graph(%x : Tensor, %n : int):
-  %true : bool = prim::Constant[value=1]()
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %y : Tensor = aten::neg(%x)
-  %z : Tensor = prim::Loop(%n, %true, %y)
-    block0(%i : int, %carried : Tensor):
-      %next : Tensor = aten::relu(%carried)
-      -> (%true, %next)
-  %t : Tensor = aten::transpose(%x, %zero, %one)
-  return (%x, %y, %z, %t)
-"""
+    text = ir("""
+        x: Tensor; n: int -> x, y, z, t
+        y = neg(x); z = prim.Loop(n, True, y)
+        with block(i=int, carried=Tensor): next = relu(carried); yield True, next
+        t = transpose(x, 0, 1)
+    """)
     model = irc.compile(parse_module(text))
     for x in (BIG, np.asfortranarray(BIG), BIG.transpose(2, 0, 1)):
         for iterations in (0, 1, 2):

@@ -16,7 +16,7 @@ from irc.runtime.kernels.registry import kernel
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.effort import Tune
-from tests.graphs import ir, typed_ir
+from tests.graphs import ir, ir_graph, typed_ir
 from tests.runtime.helpers import f32, graph_of, i64, interrupted, model_of
 
 SIMPLE = typed_ir("x: Float(n, 2); other: Long()", "a = Neg(x); b = Abs(a)", "a, b")
@@ -112,18 +112,12 @@ def test_only_what_would_share_is_copied():
 
 
 def test_zero_trip_loops_and_branches_pass_inputs_through():
-    text = """
-    graph(%m : Long(), %c : Bool(), %x : Float(2)):
-      %a : Float(2) = onnx::Loop(%m, %c, %x)
-        block0(%i : Long(), %go : Bool(), %v : Float(2)):
-          -> (%go, %v)
-      %b : Float(2) = prim::If(%c)
-        block0():
-          -> (%a)
-        block1():
-          -> (%x)
-      return (%a, %b)
-    """
+    text = ir("""
+        m: Long(); c: Bool(); x: Float(2) -> a, b
+        a: Float(2) = Loop(m, c, x)
+        with block(i=Long(), go=Bool(), v=Float(2)): yield go, v
+        b: Float(2) = a if c else x
+    """)
     model, x = model_of(text), f32(1, 2)
     for m, c in ((0, True), (2, True), (0, False)):
         outs = model.run({"m": m, "c": c, "x": x})
@@ -169,28 +163,25 @@ def test_a_result_may_hold_itself():
 
 
 def test_tuples_that_are_nested_too_deeply_are_refused():
-    model = model_of("""
-    graph(%x : Any, %n : int):
-      %go : bool = prim::Constant[value=1]()
-      %t : Any = prim::Loop(%n, %go, %x)
-        block0(%i : int, %inner : Any):
-          %outer : (Any) = prim::TupleConstruct(%inner)
-          -> (%go, %outer)
-      return (%t)
+    model = model_of(
+        ir("""
+        x: Any; n: int -> t
+        t: Any = prim.Loop(n, True, x)
+        with block(i=int, inner=Any): outer: "(Any)" = prim.TupleConstruct(inner); yield True, outer
     """)
+    )
     assert model.run({"x": f32(1), "n": 2})["t"][0][0].tolist() == [1]
     with pytest.raises(Error, match="IRC402: output 't'"):
         model.run({"x": f32(1), "n": 100_000})
 
 
 def test_objects_that_leave_share_nothing():
-    model = model_of("""
-    graph(%x : Tensor):
-      %box : __torch__.Box = prim::CreateObject()
-      prim::SetAttr[name="t"](%box, %x)
-      prim::SetAttr[name="own"](%box, %box)
-      return (%box, %x)
+    model = model_of(
+        ir("""
+        x: Tensor -> box, x
+        box: "__torch__.Box" = prim.CreateObject(); prim.SetAttr(box, x, name="t"); prim.SetAttr(box, box, name="own")
     """)
+    )
     x = f32(1)
     outs = model.run({"x": x})
     box, same = outs["box"], outs["x"]
@@ -574,7 +565,7 @@ def test_a_signal_handler_may_run_so_many_other_shapes_that_the_one_it_interrupt
 
 BROKEN = {
     "a use before its definition": lambda g: g.value("b").node.move_before(g.value("a").node),
-    "a wrong type": lambda g: setattr(g.value("n"), "type", types.TENSOR),
+    "a wrong type": lambda g: setattr(g.value("_0"), "type", types.TENSOR),
     "a missing input": lambda g: g.value("c").node.set_inputs([]),
     "a value of another graph": lambda g: g.set_outputs([parse_graph("graph(%q : Tensor):\n  return (%q)").value("q")]),
 }
@@ -582,19 +573,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_graph_is_verified_before_it_is_run(how: str) -> None:
-    graph = parse_graph("""
-graph(%x : Tensor):
-  %n : int = prim::Constant[value=1]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::add(%a, %x, %n)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %c : Tensor = prim::If(%x)
-    block0():
-      -> (%a)
-    block1():
-      -> (%b)
-  return (%b, %l, %c)
-""")
+    graph = ir_graph("""
+        x: Tensor -> b, l, c
+        a = relu(x); b = add(a, x, 1); l: "Tensor[]" = prim.ListConstruct(a); c = a if x else b
+    """)
     CompiledModel(graph)
     BROKEN[how](graph)
     for given in (graph, Module(graph)):

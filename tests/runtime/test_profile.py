@@ -47,18 +47,12 @@ def rows(found: Profile) -> dict[str, tuple[int, int, int]]:
     return {n.label.split("'")[1].strip("%"): (n.calls, n.own, n.total) for n in found.nodes}
 
 
-IF = """
-graph(%x : Tensor, %k : bool):
-  %y : Tensor = onnx::Relu(%x)
-  %z : Tensor = prim::If(%k)
-    block0():
-      %a : Tensor = onnx::Exp(%y)
-      %b : Tensor = onnx::Neg(%a)
-      -> (%b)
-    block1():
-      -> (%y)
-  return (%z)
-"""
+IF = ir("""
+    x: Tensor; k: bool -> z
+    y = Relu(x); z = prim.If(k)
+    with block(): a = Exp(y); b = Neg(a); yield b
+    with block(): yield y
+""")
 
 
 def test_own_time_is_without_the_steps_inside():
@@ -85,15 +79,11 @@ def test_what_did_not_run_has_no_row():
     assert [n.kind for n in found.nodes] == ["onnx::Relu", "prim::If"]
 
 
-LOOP = """
-graph(%x : Tensor, %n : int):
-  %t : bool = prim::Constant[value=1]()
-  %y : Tensor = prim::Loop(%n, %t, %x)
-    block0(%i : int, %p : Tensor):
-      %q : Tensor = onnx::Exp(%p)
-      -> (%t, %q)
-  return (%y)
-"""
+LOOP = ir("""
+    x: Tensor; n: int -> y
+    t: bool = prim.Constant(value=1); y = prim.Loop(n, t, x)
+    with block(i=int, p=Tensor): q = Exp(p); yield t, q
+""")
 
 
 def test_iterations_are_calls():
@@ -106,26 +96,20 @@ def test_iterations_are_calls():
     assert len(found.events) == 6
 
 
-DEEP = """
-graph(%x : Tensor, %k : bool, %n : int):
-  %t : bool = prim::Constant[value=1]()
-  %y : Tensor = prim::Loop(%n, %t, %x)
-    block0(%i : int, %p : Tensor):
-      %z : Tensor = prim::If(%k)
-        block0():
-          %w : Tensor = prim::If(%k)
-            block0():
-              %a : Tensor = onnx::Exp(%p)
-              -> (%a)
-            block1():
-              -> (%p)
-          -> (%w)
-        block1():
-          -> (%p)
-      -> (%t, %z)
-  %b : Tensor = onnx::Neg(%y)
-  return (%b)
-"""
+DEEP = ir("""
+    x: Tensor; k: bool; n: int -> b
+    t: bool = prim.Constant(value=1); y = prim.Loop(n, t, x)
+    with block(i=int, p=Tensor):
+        z = prim.If(k)
+        with block():
+            w = prim.If(k)
+            with block(): a = Exp(p); yield a
+            with block(): yield p
+            yield w
+        with block(): yield p
+        yield t, z
+    b = Neg(y)
+""")
 
 
 def test_the_total_of_a_node_holds_all_that_is_inside_however_deep():
@@ -203,18 +187,12 @@ def test_memory_is_counted_once_and_until_it_is_given_back():
 
 
 def test_memory_inside_of_blocks_counts():
-    text = """
-graph(%x : Tensor, %k : bool):
-  %z : Tensor = prim::If(%k)
-    block0():
-      %a : Tensor = onnx::Softmax(%x)
-      %b : Tensor = onnx::MatMul(%a, %x)
-      %c : Tensor = onnx::ReduceSum(%b)
-      -> (%c)
-    block1():
-      -> (%x)
-  return (%z)
-"""
+    text = ir("""
+        x: Tensor; k: bool -> z
+        z = prim.If(k)
+        with block(): c = ReduceSum(MatMul(Softmax(x), x)); yield c
+        with block(): yield x
+    """)
     x = np.ones((10, 10), np.float32)
     found = profile(text, x, np.array(True))
     assert found.peak == 800
@@ -346,26 +324,19 @@ graph(%x : Float(8, 16), %n : Long(2)):
 
 
 def test_what_groups_need_at_least() -> None:
-    model = model_of("""
-graph(%x : Float(40, 24), %k : bool):
-  %a : Float(40, 24) = onnx::Softmax(%x)
-  %y : Float(40, 24) = prim::FusionGroup_0(%x, %a)
-  %b : Float(40, 24) = prim::If(%k)
-    block0():
-      %c : Float(40, 24) = onnx::Softmax(%y)
-      %d : Float(40, 24) = onnx::Softmax(%c)
-      %e : Float(40, 24) = onnx::Add(%d, %y)
-      -> (%e)
-    block1():
-      -> (%y)
-  %s : Tensor = onnx::ReduceSum(%b)
-  return (%s)
-with prim::FusionGroup_0 = graph(%x : Float(40, 24), %a : Float(40, 24)):
-  %b : Float(40, 24) = onnx::Softmax(%x)
-  %c : Float(40, 24) = onnx::Sigmoid(%b)
-  %y : Float(40, 24) = onnx::Add(%c, %a)
-  return (%y)
-""")
+    model = model_of(
+        ir("""
+        x: Float(40, 24); k: bool -> s
+        a: Float(40, 24) = Softmax(x); y: Float(40, 24) = FusionGroup_0(x, a); b: Float(40, 24) = prim.If(k)
+        with block():
+            c: Float(40, 24) = Softmax(y); d: Float(40, 24) = Softmax(c); e: Float(40, 24) = Add(d, y); yield e
+        with block(): yield y
+        s = ReduceSum(b)
+
+        with FusionGroup_0 | x, a: Float(40, 24) -> y
+        b: Float(40, 24) = Softmax(x); c: Float(40, 24) = Sigmoid(b); y: Float(40, 24) = Add(c, a)
+    """)
+    )
     feeds = {"x": np.ones((40, 24), np.float32), "k": True}
     for runs in range(3):
         found = model.profile(feeds)
@@ -440,31 +411,18 @@ def test_results_over_operands_count_whoever_has_found_them(passes: str) -> None
 
 
 def test_in_place_forms_count_in_branches_iterations_and_calls() -> None:
-    text = """
-    graph(%x : Float(3), %k : bool, %n : int):
-      %f : Function = prim::Constant[name="double"]()
-      %t : bool = prim::Constant[value=1]()
-      %a : Float(3) = onnx::Neg(%x)
-      %b : Float(3) = prim::If(%k)
-        block0():
-          %p : Float(3) = onnx::Exp_(%a)
-          %q : Float(3) = aten::relu_(%p)
-          -> (%q)
-        block1():
-          -> (%a)
-      %c : Float(3) = prim::Loop(%n, %t, %b)
-        block0(%i : int, %u : Float(3)):
-          %v : Float(3) = onnx::Relu_(%u)
-          %w : Float(3) = onnx::Softmax(%v)
-          -> (%t, %w)
-      %d : Float(3) = prim::CallFunction(%f, %c)
-      %e : Float(3) = onnx::Squeeze(%d)
-      return (%e)
+    text = ir("""
+        x: Float(3); k: bool; n: int -> e
+        f: Function = prim.Constant(name="double"); a: Float(3) = Neg(x); b: Float(3) = prim.If(k)
+        with block(): p: Float(3) = Exp_(a); q: Float(3) = relu_(p); yield q
+        with block(): yield a
+        c: Float(3) = prim.Loop(n, True, b)
+        with block(i=int, u=Float(3)): v: Float(3) = Relu_(u); w: Float(3) = Softmax(v); yield True, w
+        d: Float(3) = prim.CallFunction(f, c); e: Float(3) = Squeeze(d)
 
-    graph double(%x : Float(3)):
-      %y : Float(3) = onnx::Add_(%x, %x)
-      return (%y)
-    """
+        double | x: Float(3) -> y
+        y: Float(3) = Add_(x, x)
+    """)
     found = profile(text, np.ones(3, np.float32), np.array(True), 5)
     assert places(found) == {
         "a": (0, 1),

@@ -6,6 +6,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
+from tests.graphs import typed_ir
 from tests.runtime.helpers import f32, i64, run
 
 RNG = np.random.default_rng(0)
@@ -126,20 +127,14 @@ def test_version_8_checks_ranks(states, sequences):
 
 
 def test_nested_scans_capture():
-    text = """
-    graph(%s : Float(), %x : Float(*, *)):
-      %last : Float(), %rows : Float(*, *) = onnx::Scan[num_scan_inputs=1, since_version=11](%s, %x)
-        block0(%a : Float(), %row : Float(*)):
-          %t : Float() = onnx::Neg(%a)
-          %b : Float(), %out : Float(*) = onnx::Scan[num_scan_inputs=1, since_version=11](%a, %row)
-            block0(%c : Float(), %e : Float()):
-              %d : Float() = onnx::Add(%c, %e)
-              %f : Float() = onnx::Mul(%d, %t)
-              %g : Float() = onnx::Add(%f, %s)
-              -> (%d, %g)
-          -> (%b, %out)
-      return (%last, %rows)
-    """
+    text = typed_ir("""
+        s: Float(); x: Float(*, *) -> last, rows
+        last, rows = Scan(s, x, num_scan_inputs=1, since_version=11)
+        with block(a=Float(), row="Float(*)"):
+            t = Neg(a); b, out = Scan(a, row, num_scan_inputs=1, since_version=11)
+            with block(c=Float(), e=Float()): d = Add(c, e); g = Add(Mul(d, t), s); yield d, g
+            yield b, out
+    """)
     s, x = np.array(2, np.float32), RNG.random((3, 4), np.float32)
     total, rows = s, []
     for row in x:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.programs.interpreter import interpret
 
 INPUTS = "%past : Float(2, 8, 3), %x : Float(2, 1, 3)"
@@ -109,16 +109,12 @@ def test_what_is_read_out_of_the_cache_itself_is_not_written_over(kind):
 
 
 def test_what_a_loop_carries_is_written_iteration_by_iteration():
-    text = """graph(%n : Long(), %past : Float(4, 2), %x : Float(1, 2)):
-      %yes : Bool() = prim::Constant[value=tensor([True])]()
-      %shape : Long(2) = prim::Constant[value=tensor([1, 1])]()
-      %own : Float(4, 2) = onnx::Softsign(%past)
-      %y : Float(4, 2) = onnx::Loop(%n, %yes, %own)
-        block0(%i : Long(), %c : Bool(), %cache : Float(4, 2)):
-          %at : Long(1, 1) = onnx::Reshape(%i, %shape)
-          %next : Float(4, 2) = onnx::ScatterND(%cache, %at, %x)
-          -> (%c, %next)
-      return (%y)"""
+    text = ir("""
+        n: Long(); past: Float(4, 2); x: Float(1, 2) -> y
+        own: Float(4, 2) = Softsign(past); y: Float(4, 2) = Loop(n, True, own)
+        with block(i=Long(), c=Bool(), cache=Float(4, 2)):
+            at: Long(1, 1) = Reshape(i, [1, 1]); next: Float(4, 2) = ScatterND(cache, at, x); yield c, next
+    """)
     model = irc.compile(parse_graph(text))
     past, x = np.full((4, 2), 7, np.float32), np.ones((1, 2), np.float32)
     for _ in range(3):

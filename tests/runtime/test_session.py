@@ -12,7 +12,7 @@ import irc
 from irc.errors import Error
 from irc.ir import Module, Tensor, parse_graph
 from tests.effort import examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32
 
 CACHE = """
@@ -66,14 +66,11 @@ def test_steps_are_those_of_a_model_that_is_given_its_caches_back(passes):
     }
 
 
-IN_TUPLES = """
-graph(%x : Float(*), %past : Float(*), %sum : Float(*)):
-  %present : Float(*) = onnx::Concat[axis=0](%past, %x)
-  %total : Float(*) = onnx::Add(%sum, %x)
-  %caches : (Float(*), Float(*)) = prim::TupleConstruct(%present, %total)
-  %y : (Float(*), (Float(*), Float(*)), Float(*)) = prim::TupleConstruct(%x, %caches, %present)
-  return (%y)
-"""
+IN_TUPLES = typed_ir("""
+    x, past, sum: Float(*) -> y
+    present = Concat(past, x, axis=0); caches: "(Float(*), Float(*))" = prim.TupleConstruct(present, Add(sum, x))
+    y: "(Float(*), (Float(*), Float(*)), Float(*))" = prim.TupleConstruct(x, caches, present)
+""")
 
 
 @pytest.mark.parametrize("passes", ["default", "none"])
@@ -236,11 +233,7 @@ def test_states_of_any_kind_can_be_handed_on():
 
 
 def test_an_output_that_is_an_input_or_a_weight_is_handed_on_as_a_copy():
-    text = """
-    graph(%x : Float(2), %past_0 : Float(2), %past_1 : Float(2)):
-      %w : Float(2) = prim::Constant[value=tensor([7., 8.])]()
-      return (%x, %w)
-    """
+    text = ir("x, past_0, past_1: Float(2)", "w: Float(2) = prim.Constant(value=tensor([7., 8.]))", "x, w")
     session = irc.Session(compiled(text, "none"), pairs={"past_0": "x", "past_1": "w"})
     x = f32(1, 2)
     session.run({"x": x})

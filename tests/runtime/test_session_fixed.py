@@ -17,7 +17,7 @@ from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
 from irc.runtime.model import CompiledModel
 from tests.effort import examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import interrupted
 
 SIZE, WIDTH = 6, 1024  # larger than what is copied rather than lent
@@ -101,14 +101,11 @@ graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(m, 1024)):
     ),
 }
 
-SUM = """
-graph(%x : Float(2, 2), %past_0 : Float(2, 2)):
-  %at : Long(1, 1) = prim::Constant[value=tensor([0])]()
-  %row : Float(1, 2) = prim::Constant[value=tensor([7.0, 8.0])]()
-  %y : Float(2, 2) = onnx::Add(%x, %past_0)
-  %present_0 : Float(2, 2) = onnx::ScatterND(%y, %at, %row)
-  return (%y, %present_0)
-"""
+SUM = ir("""
+    x, past_0: Float(2, 2) -> y, present_0
+    at: Long(1, 1) = prim.Constant(value=tensor([0])); row: Float(1, 2) = prim.Constant(value=tensor([7.0, 8.0]))
+    y: Float(2, 2) = Add(x, past_0); present_0: Float(2, 2) = ScatterND(y, at, row)
+""")
 
 
 def compiled(kind: str = "ScatterND", passes: str = "default") -> irc.CompiledModel:

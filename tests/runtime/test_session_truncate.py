@@ -12,7 +12,7 @@ import irc
 from irc.errors import Error
 from irc.ir import parse_graph
 from tests.effort import examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 CACHE = typed_ir(
     "x: Float(1, s, 2); past_0: Float(1, p, 2); past_1: Float(1, 2); past_2: Float(q, 2)",
@@ -179,20 +179,14 @@ def test_nothing_to_truncate():
         session.truncate(1)
 
 
-BRANCHES = """
-graph(%use : Bool(), %n : Long(), %x : Float(s, 2), %past_0 : Float(p, 2), %past_1 : Float(q, 2)):
-  %present_0 : Float(*, 2) = prim::If(%use)
-    block0():
-      %a : Float(*, 2) = onnx::Concat[axis=0](%past_0, %x)
-      -> (%a)
-    block1():
-      -> (%x)
-  %present_1 : Float(*, 2) = onnx::Loop(%n, %use, %past_1)
-    block0(%i : Long(), %c : Bool(), %carried : Float(*, 2)):
-      %b : Float(*, 2) = onnx::Concat[axis=0](%carried, %x)
-      -> (%use, %b)
-  return (%present_0, %present_1)
-"""
+BRANCHES = ir("""
+    use: Bool(); n: Long(); x: Float(s, 2); past_0: Float(p, 2); past_1: Float(q, 2) -> present_0, present_1
+    present_0: "Float(*, 2)" = prim.If(use)
+    with block(): a: "Float(*, 2)" = Concat(past_0, x, axis=0); yield a
+    with block(): yield x
+    present_1: "Float(*, 2)" = Loop(n, use, past_1)
+    with block(i=Long(), c=Bool(), carried="Float(*, 2)"): b: "Float(*, 2)" = Concat(carried, x, axis=0); yield use, b
+""")
 
 
 @pytest.mark.parametrize("dummy", [(0, 2), (1, 2)])
