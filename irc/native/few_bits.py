@@ -20,17 +20,8 @@ import numpy as np
 from irc.ir.tensor import Array
 from irc.native.jit import Make
 from irc.native.kernels import Call
-from irc.native.lanes import INT32, Lanes, load, load_one, store, to_float
-from irc.native.loops import (
-    finished,
-    fold,
-    lanes_inside,
-    loop_function,
-    masked_store,
-    number,
-    offset,
-    paced_loop,
-)
+from irc.native.lanes import INT32, Lanes, load, load_one, to_float
+from irc.native.loops import finished, fold, loop_function, number, offset, paced_loop, store_row
 from irc.native.panels import MOST_FEATURES, lanes_of_panel
 from irc.native.target import Target, current, ir
 from irc.ops.algebra import SINGLE
@@ -120,15 +111,7 @@ def _emit(name: str, count: int, target: Target) -> tuple[str, Mapping[str, Make
                 return [x.fma(y, total) for x, y, total in zip(sums, factors, totals)]
 
             totals = fold(builder, number(0), layout.blocks, 1, nothing, add_block)
-            for v, total in enumerate(totals):
-                column = builder.add(first, number(v * lanes))
-                place = at(result, column)
-                is_whole = builder.icmp_signed("<=", builder.add(column, number(lanes)), layout.columns)
-                with builder.if_else(is_whole) as (whole, part):
-                    with whole:
-                        store(total, place, SINGLE)
-                    with part:
-                        masked_store(emitter, total.value, place, lanes_inside(emitter, column, layout.columns))
+            store_row(totals, result, first, layout.columns, SINGLE)
             return reduce(Lanes.__and__, [(total * 0).equals(0) for total in totals])
 
         are_finite = builder.bitcast(write(is_scaled=False).value, ir.IntType(lanes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -54,7 +54,7 @@ MOST_ROWS = 32
 """Rows of a product of floats for which OpenBLAS takes much longer, as it packs the constant matrix each time."""
 
 LEAST_COLUMNS = 128
-"""Of a product of floats: of fewer, it takes as long to pack the first matrix."""
+"""Of a product of floats: of fewer, it takes as long to pack the first matrix, or to read what fills the last panel."""
 
 LEAST_PRODUCTS = 1 << 14
 """Multiplications: of fewer, calls take longer than they save."""
@@ -294,26 +294,34 @@ class NativeLoops(InnerLoops):
         if columns < LEAST_COLUMNS or a.size * columns < 4 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
             return None
         from irc.native.panels import FLOAT
-        from irc.native.products import is_blas_behind, packed_bytes, packed_floats
+        from irc.native.products import is_blas_behind
 
-        size = a.shape[-1], columns
-        if a.size > MOST_ROWS * size[0] and not is_blas_behind():
+        depth = a.shape[-1]
+        if a.size > MOST_ROWS * depth and not is_blas_behind():
             return None
-        purpose = "product", is_turned
-        packed = PACKED.of((b,), purpose, lambda: packed_bytes(*size), lambda: packed_floats(b.T if is_turned else b))
+        packed = self._panels_of(b, is_turned)
         if packed is None:
             return None
         panels, begun = packed
-        loop = self._product(a.reshape(-1, size[0]), columns, FLOAT)
+        loop = self._product(a.reshape(-1, depth), columns, FLOAT)
         if loop.call is None or not (a.ndim == 2 or a.flags.c_contiguous):
-            return lambda a, out: loop.run(a.reshape(-1, size[0]), panels, begun, out)
+            return lambda a, out: loop.run(a.reshape(-1, depth), panels, begun, out)
         return OneCall(loop.call, (panels, begun))
 
     def row_multiplier(self, b: Array) -> Compute | None:
-        """What multiplies one row of float32 by the constant ``b`` (K, N), if 4-bit codes made that."""
-        parts = origin(b)
-        if not parts or b.dtype != SINGLE or not b.T.flags.c_contiguous or b.size < LEAST_PRODUCTS or unusable():
+        """What multiplies one row of float32 by the constant ``b`` (K, N), maybe made of 4-bit codes."""
+        if b.dtype != SINGLE or b.size < LEAST_PRODUCTS or unusable():
             return None
+        parts = origin(b)
+        coded = self._coded_multiplier(b, parts) if parts and b.T.flags.c_contiguous else None
+        if coded is not None or b.shape[1] < LEAST_COLUMNS:
+            return coded
+        packed, kind = self._panels_of(b), ("row", b.shape)
+        loop = self._loops.get(kind) or self._keep(kind, "one_row", "call_for_row", *b.shape)
+        return None if packed is None or loop.call is None else OneCall(loop.call, packed[:1])
+
+    def _coded_multiplier(self, b: Array, parts: Sequence[Array]) -> Compute | None:
+        """As `row_multiplier`, if 4-bit codes among ``parts`` made ``b``."""
         from irc.native.few_bits import packed, packed_bytes
 
         found = PACKED.of((b,), "few bits", lambda: packed_bytes(*b.shape), lambda: packed(b, parts))
@@ -325,6 +333,14 @@ class NativeLoops(InnerLoops):
         make = "few_bits", "call_for_row", words_of_block, scales.shape[1], b.shape[1], len(zeros)
         call = (self._loops.get(kind) or self._keep(kind, *make)).call
         return None if call is None else OneCall(call, found)
+
+    def _panels_of(self, b: Array, is_turned: bool = False) -> tuple[Array, ...] | None:
+        """The constant ``b``, perhaps ``is_turned``, as products of floats read it."""
+        from irc.native.products import packed_bytes, packed_floats
+
+        b_as_read = b.T if is_turned else b
+        size, make = partial(packed_bytes, *b_as_read.shape), partial(packed_floats, b_as_read)
+        return PACKED.of((b,), ("product", is_turned), size, make)
 
     def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
         if a.dtype not in _BYTES or not is_constant(b) or a.size * b.shape[-1] < LEAST_PRODUCTS or unusable():

@@ -277,6 +277,15 @@ def tree(x: Lanes, combine: Callable[[Lanes, Lanes], Lanes]) -> Lanes:
     return x
 
 
+def sum_of_parts(vectors: Sequence[Lanes], count: int) -> list[Lanes]:
+    """The sums of every ``count``-th vector, halves by halves."""
+    found = list(vectors)
+    while len(found) > count:
+        half = len(found) // 2
+        found = [x + y for x, y in zip(found[:half], found[half:])]
+    return found
+
+
 def to_float(x: Lanes, dtype: AnyDType) -> Lanes:
     """Integers, bools or floats as floats of ``dtype``, to the nearest."""
     if x.dtype == dtype:

@@ -16,7 +16,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from irc.native.jit import PACE
-from irc.native.lanes import INT32, Emitter, Lanes
+from irc.native.lanes import INT32, Emitter, Lanes, store
 from irc.native.target import Target, ir
 from irc.ops.algebra import BOOL, AnyDType
 
@@ -226,6 +226,21 @@ def masked_store(emitter: Emitter, value: Any, pointer: Any, mask: Lanes) -> Non
     """Write ``value`` behind ``pointer`` where ``mask`` is set; no other memory is touched."""
     operands = [value, pointer, ir.Constant(ir.IntType(32), 1), mask.value]
     emitter.call(f"llvm.masked.store.{_suffix(value.type)}.p0", VOID, operands)
+
+
+def store_row(vectors: Sequence[Lanes], row: Any, first: Any, size: Any, dtype: AnyDType) -> None:
+    """Write ``vectors`` side by side to a row of ``size`` elements from ``first`` on, as far as it goes."""
+    emitter = vectors[0].emitter
+    builder = emitter.builder
+    for v, vector in enumerate(vectors):
+        index = builder.add(first, number(v * emitter.count))
+        place = offset(builder, row, builder.mul(index, number(dtype.itemsize)))
+        is_whole = builder.icmp_signed("<=", builder.add(index, number(emitter.count)), size)
+        with builder.if_else(is_whole) as (whole, part):
+            with whole:
+                store(vector, place, dtype)
+            with part:
+                masked_store(emitter, vector.value, place, lanes_inside(emitter, index, size))
 
 
 def _suffix(kind: Any) -> str:

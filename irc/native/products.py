@@ -6,6 +6,7 @@ Invariants: those of `irc.native.panels`. Of integers, two or four neighbours al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from irc.native.panels import (
     lanes_of_panel,
 )
 from irc.native.target import Target, current, ir
+from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.threads import blas_core
 
 SINGLE, INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -292,8 +294,10 @@ def _padded(row: Array) -> Array:
 
 def _panels(b: Array) -> Array:
     positions = VECTORS * lanes_of_panel()
-    made: Array = np.zeros((_padded_size(b.shape[1]) // positions, len(b), positions), b.dtype)
+    shape = _padded_size(b.shape[1]) // positions, len(b), positions
+    made = aligned_bytes(math.prod(shape) * b.itemsize).view(b.dtype).reshape(shape)
     for index in range(len(made)):
         some = b[:, index * positions : (index + 1) * positions]
         made[index, :, : some.shape[1]] = some
+        made[index, :, some.shape[1] :] = 0
     return made

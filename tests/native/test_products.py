@@ -1,5 +1,6 @@
 """Products by native loops: of integers, which are exact, and of floats."""
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -120,6 +121,17 @@ def test_floats(rows, depth, columns, has_gaps, is_turned):
         assert (np.abs(out - wide[0] @ wide[1]) <= 4 * 2.0**-24 * bound).all()
 
 
+def in_two_threads(make: Callable[[], Array | None]) -> Array:
+    before = CURRENT.scope.share
+    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
+    try:
+        found = make()
+    finally:
+        CURRENT.scope.share = before
+    assert found is not None
+    return found
+
+
 def of_codes(depth: int, columns: int, block: int, zeros: str) -> tuple[Array, list[Array]]:
     """A matrix (depth, columns) that is made of codes of 4 bits, and what it is made of."""
     rng, shape = np.random.default_rng(2), (columns, depth // block, 1)
@@ -153,13 +165,7 @@ def test_codes_of_4_bits(columns, block, zeros):
     of_pairs = multiplied(x, as_constant(w.copy(order="K")), [codes[::2] | codes[1::2] << 4, *parts[1:]])
     assert of_pairs is not None and of_pairs.tobytes() == found.tobytes()
     assert (np.abs(found - x @ wide) <= 4 * 2.0**-24 * (np.abs(x) @ np.abs(wide))).all()
-    before = CURRENT.scope.share
-    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
-    try:
-        again = multiplied(x, w, parts)
-    finally:
-        CURRENT.scope.share = before
-    assert again is not None and again.tobytes() == found.tobytes()
+    assert in_two_threads(lambda: multiplied(x, w, parts)).tobytes() == found.tobytes()
     for number in (1e37, -1e-40, np.inf, np.nan):  # sums of large ones are scaled before they overflow
         x[0, 7] = number
         with np.errstate(invalid="ignore"):
@@ -191,18 +197,56 @@ def test_models_multiply_codes_of_4_bits(has_epilogue, has_zeros):
     np.testing.assert_allclose(found[0], *plain.run(feeds).values(), rtol=1e-4, atol=1e-4)
 
 
+def is_read_as_codes(w: Array, parts: list[Array]) -> bool:
+    note_origin(w, parts)
+    multiply = LOOPS.row_multiplier(w)
+    return multiply is not None and multiply.constants[0].dtype == np.int32
+
+
 @natively
 def test_what_is_not_made_of_codes_is_no_product_of_them():
     w, (codes, zero, scales) = of_codes(256, 128, 32, "several")
-    x = np.ones((1, 256), "f4")
-    assert multiplied(x, as_constant(w.copy(order="K")), [codes, zero + 1, scales]) is None
-    assert multiplied(x, as_constant(w.copy(order="K")), [codes + np.uint8(16), zero, scales]) is None
-    assert multiplied(x, as_constant(w.copy(order="K")), [codes, scales]) is None
-    assert multiplied(x, w.copy(order="K"), [codes, zero, scales]) is None  # may change
+    assert not is_read_as_codes(as_constant(w.copy(order="K")), [codes, zero + 1, scales])
+    assert not is_read_as_codes(as_constant(w.copy(order="K")), [codes + np.uint8(16), zero, scales])
+    assert not is_read_as_codes(as_constant(w.copy(order="K")), [codes, scales])
+    assert LOOPS.row_multiplier(w.copy(order="K")) is None  # may change
     changed = w.copy(order="K")
     changed[5, 5] += 1
-    assert multiplied(x, as_constant(changed), [codes, zero, scales]) is None
-    assert multiplied(x, w, [codes, zero, scales]) is not None
+    assert not is_read_as_codes(as_constant(changed), [codes, zero, scales])
+    assert is_read_as_codes(w, [codes, zero, scales])
+
+
+@natively
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(("depth", "columns"), [(64, 256), (129, 300), (1023, 129), (3, 9000), (1, 20_000)])
+def test_floats_of_one_row(depth, columns, order):
+    rng = np.random.default_rng(1)
+    x, w = rng.standard_normal((1, depth)).astype("f4"), rng.standard_normal((depth, columns)).astype("f4", order=order)
+    found, wide = multiplied(x, as_constant(w), []), w.astype(np.float64)
+    assert found is not None
+    assert (np.abs(found - x @ wide) <= 4 * 2.0**-24 * (np.abs(x) @ np.abs(wide))).all()
+    assert in_two_threads(lambda: multiplied(x, w, [])).tobytes() == found.tobytes()
+    for number in (1e38, -1e-40, np.inf, np.nan):
+        x[0, -1] = number
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.testing.assert_allclose(multiplied(x, w, []), (x @ wide).astype("f4"), rtol=1e-4, atol=1e-4)
+
+
+@natively
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
+@pytest.mark.parametrize("has_epilogue", [True, False])
+def test_models_multiply_one_row(has_epilogue, kind):
+    rng = np.random.default_rng(1)
+    arrays = {"w": rng.standard_normal((200, 130)).astype("f4"), "b": rng.standard_normal(130).astype("f4")}
+    nodes = [helper.make_node(kind, ["x", "w", *["b"] * (kind == "Gemm")], ["m"])]
+    nodes += [helper.make_node("Add", ["m", "b"], ["a"]), helper.make_node("Gelu", ["a"], ["g"])] * has_epilogue
+    proto = onnx_model(nodes, {"x": [1, 200]}, "g" if has_epilogue else "m", arrays)
+    native, plain = (irc.compile(proto, backend=backend) for backend in ("native", "numpy"))
+    feeds = {"x": rng.standard_normal((1, 200)).astype("f4")}
+    found = [value for _ in range(3) for value in native.run(feeds).values()]
+    found += native.run(feeds, limits=irc.Limits(seconds=60)).values()
+    assert len({x.tobytes() for x in found}) == 1  # whether in a table or not
+    np.testing.assert_allclose(found[0], *plain.run(feeds).values(), rtol=1e-4, atol=1e-4)
 
 
 @natively
@@ -210,13 +254,8 @@ def test_results_do_not_depend_on_threads():
     a = integers((100, 300), "u1", 1)
     b = as_constant(integers((300, 700), "i1", 2).astype(np.float32))
     one = product(a, 3, b)
-    before = CURRENT.scope.share
-    CURRENT.scope.share = lambda pieces, piece: share(pieces, piece, 2)
-    try:
-        two = product(a, 3, b)
-    finally:
-        CURRENT.scope.share = before
-    assert one is not None and two is not None and one.tobytes() == two.tobytes()
+    two = in_two_threads(lambda: product(a, 3, b))
+    assert one is not None and one.tobytes() == two.tobytes()
 
 
 @natively
