@@ -297,21 +297,13 @@ def test_8_annotations_inside_other_types(text: str) -> None:
 # -- what PyTorch does not heed when it moves nodes --------------------------------
 
 
-RAISES = """
-graph(%x : Tensor, %c : bool):
-  %m : str = prim::Constant[value="stop"]()
-  %none : NoneType = prim::Constant()
-  %k : Tensor = prim::If(%c)
-    block0():
-       = prim::RaiseException(%m, %none)
-      %u : Tensor = prim::Uninitialized()
-      -> (%u)
-    block1():
-      %v : Tensor = prim::Uninitialized()
-      -> (%v)
-  %w : Tensor = aten::zero_(%x)
-  return (%w)
-"""
+RAISES = ir("""
+    x: Tensor; c: bool -> w
+    m: str = prim.Constant(value="stop"); k = prim.If(c)
+    with block(): prim.RaiseException(m, None); u = prim.Uninitialized(); yield u
+    with block(): v = prim.Uninitialized(); yield v
+    w = zero_(x)
+""")
 
 
 def test_writes_move_before_what_raises_in_a_branch() -> None:

@@ -22,17 +22,11 @@ from tests.graphs import ir, typed_ir
 from tests.native.guarded import fresh, placed
 from tests.native.test_tables import f32, models, same_runs
 
-SCAN = """
-graph(%s : Float(7), %x : Float(5, 7), %k : Float(7)):
-  %t : Float(7), %y : Float(5, 7), %z : Float(5, 7) = onnx::Scan[num_scan_inputs=1, OPTIONSsince_version=16](%s, %x)
-    block0(%c : Float(7), %r : Float(7)):
-      %a : Float(7) = onnx::Mul(%c, %k)
-      %b : Float(7) = onnx::Add(%a, %r)
-      %d : Float(7) = onnx::Tanh(%b)
-      %e : Float(7) = onnx::Sub(%d, %c)
-      -> (%d, %e, %c)
-  return (%t, %y, %z)
-"""
+SCAN = typed_ir("""
+    s: Float(7); x: Float(5, 7); k: Float(7) -> t, y, z
+    t, y, z = Scan(s, x, num_scan_inputs=1, OPTIONSsince_version=16)
+    with block(c=Float(7), r=Float(7)): a = Mul(c, k); b = Add(a, r); d = Tanh(b); e = Sub(d, c); yield d, e, c
+""")
 
 
 def scan_feeds(rows: int = 5) -> dict[str, Any]:

@@ -672,12 +672,7 @@ def test_constant_lists_are_written_as_lists() -> None:
 
 
 def test_a_maximum_of_constant_lists() -> None:
-    text = """graph(%0 : int):
-  %1 : int[] = prim::Constant[value=[1, 2]]()
-  %2 : int[] = prim::ListConstruct(%0)
-  %3 : int[] = prim::max(%1, %2)
-  return (%3)
-"""
+    text = ir("_n0: int", '_n3: "int[]" = prim.max([1, 2], prim.ListConstruct(_n0))', "_n3")
     assert run(text, 3) == [[3]]
     assert [list(v) for v in run(text, 0)] == [[1, 2]]
 

@@ -84,26 +84,17 @@ def test_messages_name_functions():
     assert describe(lower(graph)) == f"Plan <plan of {graph.name!r}>"
 
 
-CHOSEN = """
-    graph(%c : bool, %x : Float(2)):
-      %f : Function = prim::Constant[name="Neg"]()
-      %g : Function = prim::Constant[name="Abs"]()
-      %h : Function = prim::If(%c)
-        block0():
-          -> (%f)
-        block1():
-          -> (%g)
-      %y : Float(2) = prim::CallFunction(%h, %x)
-      return (%y)
+CHOSEN = ir("""
+    c: bool; x: Float(2) -> y
+    f: Function = prim.Constant(name="Neg"); g: Function = prim.Constant(name="Abs"); h: Function = f if c else g
+    y: Float(2) = prim.CallFunction(h, x)
 
-    graph Neg(%x : Float(2)):
-      %y : Float(2) = onnx::Neg(%x)
-      return (%y)
+    Neg | x: Float(2) -> y
+    y: Float(2) = Neg(x)
 
-    graph Abs(%x : Float(2)):
-      %y : Float(2) = onnx::Abs(%x)
-      return (%y)
-"""
+    Abs | x: Float(2) -> y
+    y: Float(2) = Abs(x)
+""")
 
 
 def test_functions_are_values():

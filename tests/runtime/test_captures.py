@@ -112,18 +112,11 @@ def test_a_branch_in_a_branch_takes_the_capture_too():
 
 # -- loops ----------------------------------------------------------------------
 
-LOOP = """
-graph(%n : Long(), %x : Float(3)):
-  %go : Bool() = prim::Constant[value={1}]()
-  %first : Float(3) = onnx::Softsign(%x)
-  %w : Float(3) = onnx::Neg(%x)
-  %y : Float(3) = onnx::Loop(%n, %go, %first)
-    block0(%i : Long(), %c : Bool(), %h : Float(3)):
-      %b : Float(3) = onnx::Add(%w, %h)
-      %d : Float(3) = onnx::Relu(%b)
-      -> (%c, %d)
-  return (%y)
-"""
+LOOP = typed_ir("""
+    n: Long(); x: Float(3) -> y
+    go: Bool() = prim.Constant(value={1}); first = Softsign(x); w = Neg(x); y = Loop(n, go, first)
+    with block(i=Long(), c=Bool(), h=Float(3)): b = Add(w, h); d = Relu(b); yield c, d
+""")
 
 
 def expected_of_loop(first: np.ndarray, iterations: int, w: np.ndarray = -X) -> np.ndarray:

@@ -12,25 +12,18 @@ from irc.cli import main
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import EnumMember, parse_module
 from irc.passes import PassManager
+from tests.graphs import ir
 from tests.passes.helpers import kinds
 
-TEXT = """
-graph(%self : __torch__.Net, %x : Float(2), %given : Enum<__torch__.Color>):
-  %red : Enum<__torch__.Color> = prim::Constant[value=__torch__.Color.RED]()
-  %colour : Enum<__torch__.Color> = prim::GetAttr[name="colour"](%self)
-  %both : Enum<__torch__.Color>[] = prim::GetAttr[name="both"](%self)
-  %is : bool = aten::eq(%colour, %red)
-  %y : Tensor = prim::If(%is)
-    block0():
-      %n : Tensor = aten::neg(%x)
-      -> (%n)
-    block1():
-      -> (%x)
-  %other : bool = aten::ne(%given, %red)
-  %name : str = prim::EnumName(%given)
-  %value : int = prim::EnumValue(%colour)
-  return (%y, %other, %name, %value, %both, %colour)
-"""
+TEXT = ir("""
+    self: __torch__.Net; x: Float(2); given: Enum<__torch__.Color> -> y, other, name, value, both, colour
+    red: "Enum<__torch__.Color>" = prim.Constant(value=__torch__.Color.RED)
+    colour: "Enum<__torch__.Color>" = prim.GetAttr(self, name="colour")
+    both: "Enum<__torch__.Color>[]" = prim.GetAttr(self, name="both"); is_: bool = eq(colour, red); y = prim.If(is_)
+    with block(): n = neg(x); yield n
+    with block(): yield x
+    other: bool = ne(given, red); name: str = prim.EnumName(given); value: int = prim.EnumValue(colour)
+""")
 
 
 class Color(Enum):
@@ -71,12 +64,10 @@ def test_members_have_no_memory() -> None:
 
 
 def test_of_text_alone_it_is_not_known_what_a_member_stands_for() -> None:
-    text = """
-graph():
-  %c : Enum<__torch__.Color> = prim::Constant[value=__torch__.Color.RED]()
-  %v : int = prim::EnumValue(%c)
-  return (%v)
-"""
+    text = ir("""
+        -> v
+        c: "Enum<__torch__.Color>" = prim.Constant(value=__torch__.Color.RED); v: int = prim.EnumValue(c)
+    """)
     with pytest.raises(irc.Error, match=r"^IRC424: .*does not tell what __torch__.Color.RED stands for"):
         irc.compile(parse_module(text)).run({})
     assert irc.compile(parse_module(text.replace("RED]", "RED(7)]"))).run({}) == {"v": 7}

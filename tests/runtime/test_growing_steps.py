@@ -16,7 +16,7 @@ from irc.runtime.backends import find_backend
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.effort import examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 HEADS, WIDTH = 2, 16
 WHOLE = HEADS * WIDTH
@@ -191,18 +191,16 @@ def test_what_a_step_gave_stays_as_it_is() -> None:
             np.testing.assert_array_equal(array, before)
 
 
-MASKED = """
-graph(%x : Float(1, seq, 4), %mask : Float(1, all), %past_0 : Float(1, past, 4)):
-  %axes : Long(1) = prim::Constant[value=tensor([2])]()
-  %weights : Float(1, *, 1) = onnx::Unsqueeze[since_version=13](%mask, %axes)
-  %doubled : Float(1, *, 4) = onnx::Add[since_version=14](%x, %x)
-  %present_0 : Float(1, *, 4) = onnx::Concat[axis=1](%past_0, %doubled)
-  %visible : Float(1, *, 4) = onnx::Mul[since_version=14](%present_0, %weights)
-  %sum : Float(1, 1, 4) = onnx::ReduceSum[axes=[1], since_version=11](%visible)
-  %half : Float(1, 1, 4) = onnx::Mul[since_version=14](%sum, %sum)
-  %y : Float(1, 1, 4) = onnx::Add[since_version=14](%half, %half)
-  return (%y, %present_0)
-"""
+MASKED = ir("""
+    x: Float(1, seq, 4); mask: Float(1, all); past_0: Float(1, past, 4) -> y, present_0
+    axes: Long(1) = prim.Constant(value=tensor([2]))
+    weights: "Float(1, *, 1)" = Unsqueeze(mask, axes, since_version=13)
+    doubled: "Float(1, *, 4)" = Add(x, x, since_version=14)
+    present_0: "Float(1, *, 4)" = Concat(past_0, doubled, axis=1)
+    visible: "Float(1, *, 4)" = Mul(present_0, weights, since_version=14)
+    sum: Float(1, 1, 4) = ReduceSum(visible, axes=[1], since_version=11)
+    half: Float(1, 1, 4) = Mul(sum, sum, since_version=14); y: Float(1, 1, 4) = Add(half, half, since_version=14)
+""")
 
 
 @pytest.mark.parametrize("backend", ["auto", "numpy"])

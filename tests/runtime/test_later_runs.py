@@ -12,22 +12,16 @@ import irc
 from irc.ir import parse_graph
 from irc.runtime.model import CompiledModel
 from tests.effort import Tune, examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
 
-CHAIN = """graph(%x : Float(3, 4), %c : Float(3, 4), %r : Float(4), %s : Float()):
-  %a : Float(3, 4) = onnx::Add(%x, %c)
-  %b : Float(3, 4) = onnx::Relu(%a)
-  %d : Float(3, 4) = onnx::Sub(%r, %b)
-  %e : Float(3, 4) = onnx::Sigmoid(%d)
-  %f : Float(3, 4) = onnx::Max(%e, %c, %s)
-  %g : Float(3, 4) = onnx::Pow(%f, %s)
-  %h : Float(3, 4) = onnx::Clip(%g, %s)
-  %y : Float(3, 4) = onnx::Neg(%h)
-  return (%y)
-"""
+CHAIN = ir("""
+    x, c: Float(3, 4); r: Float(4); s: Float() -> y
+    a: Float(3, 4) = Add(x, c); b: Float(3, 4) = Relu(a); d: Float(3, 4) = Sub(r, b); e: Float(3, 4) = Sigmoid(d)
+    f: Float(3, 4) = Max(e, c, s); g: Float(3, 4) = Pow(f, s); h: Float(3, 4) = Clip(g, s); y: Float(3, 4) = Neg(h)
+""")
 
 
 def fed(**arrays: Any) -> dict[str, Array]:

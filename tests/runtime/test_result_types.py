@@ -16,6 +16,7 @@ from irc.runtime.plan import lower
 from irc.runtime.result_types import derived_forms
 from irc.runtime.values import is_array
 from tests.effort import examples
+from tests.graphs import ir_graph
 from tests.programs.generator import Program, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.runtime.helpers import observed_run
@@ -88,23 +89,15 @@ def test_of_elements_that_something_writes_nothing_follows() -> None:
 
 
 def test_of_groups_and_branches() -> None:
-    graph = parse_graph(
-        """
-        graph(%x : Float(n, 4), %c : Bool()):
-          %y : Float(n, 4) = prim::If(%c)
-            block0():
-              %a : Float(n, 4) = onnx::Relu(%x)
-              -> (%a)
-            block1():
-              %b : Float(n, 4) = prim::FusionGroup_0(%x)
-              -> (%b)
-          return (%y)
-        with prim::FusionGroup_0 = graph(%in : Float(n, 4)):
-          %d : Float(n, 4) = onnx::Neg(%in)
-          %e : Float(n, 4) = onnx::Abs(%d)
-          return (%e)
-        """
-    )
+    graph = ir_graph("""
+            x: Float(n, 4); c: Bool() -> y
+            y: Float(n, 4) = prim.If(c)
+            with block(): a: Float(n, 4) = Relu(x); yield a
+            with block(): b: Float(n, 4) = FusionGroup_0(x); yield b
+
+            with FusionGroup_0 | in_: Float(n, 4) -> e
+            d: Float(n, 4) = Neg(in_); e: Float(n, 4) = Abs(d)
+        """)
     x, c = graph.inputs
     forms = {x: ArrayType(np.dtype(np.float32), (ANY, 4)), c: ArrayType(np.dtype(np.bool_), ())}
     groups = own_groups(graph)

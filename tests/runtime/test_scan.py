@@ -6,7 +6,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32, i64, run
 
 RNG = np.random.default_rng(0)
@@ -92,14 +92,11 @@ def test_lists_of_axes_have_one_element_an_input():
         run(scan("num_scan_inputs=2, scan_input_axes=[0]", 11), f32(0, 0), f32(0, 0), f32(0, 0))
 
 
-SCAN_8 = """
-graph(%lens : Long?, %s : Tensor, %x : Tensor):
-  %last : Tensor, %sums : Tensor = onnx::Scan[num_scan_inputs=1, directions=[DIRECTION], since_version=8](%lens, %s, %x)
-    block0(%a : Float(2), %r : Float(2)):
-      %b : Float(2) = onnx::Add(%a, %r)
-      -> (%b, %b)
-  return (%last, %sums)
-"""
+SCAN_8 = ir("""
+    lens: Long?; s, x: Tensor -> last, sums
+    last, sums = Scan(lens, s, x, num_scan_inputs=1, directions=[DIRECTION], since_version=8)
+    with block(a=Float(2), r=Float(2)): b: Float(2) = Add(a, r); yield b, b
+""")
 
 
 @pytest.mark.parametrize("direction", [0, 1])

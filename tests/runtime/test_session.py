@@ -31,11 +31,7 @@ WINDOW = typed_ir(
     "present_0",
 )
 
-STATE = """
-graph(%x : Float(2), %h : Float(2)):
-  %y : Float(2) = onnx::Add(%x, %h)
-  return (%y)
-"""
+STATE = ir("x, h: Float(2)", "y: Float(2) = Add(x, h)", "y")
 
 
 def rows(n: int, value: float = 1.0) -> np.ndarray:
@@ -404,12 +400,10 @@ def test_wrong_pairs(pairs, says):
     assert caught.value.code == "IRC417"
 
 
-NUMBERED = """
-graph(%x : Float(2), %past_0 : Float(2), %past_n : Long()):
-  %present_0 : Float(2) = onnx::Add(%x, %past_0)
-  %present_n : Float() = onnx::Cast[to=1](%past_n)
-  return (%present_0, %present_n)
-"""
+NUMBERED = ir("""
+    x, past_0: Float(2); past_n: Long() -> present_0, present_n
+    present_0: Float(2) = Add(x, past_0); present_n: Float() = Cast(past_n, to=1)
+""")
 
 REFUSED = {
     "no pairs by convention": (

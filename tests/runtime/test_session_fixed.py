@@ -346,18 +346,11 @@ def test_other_threads_see_what_was_or_what_is():
 
 
 def test_a_step_that_is_refused_because_another_runs_leaves_the_caches():
-    text = """
-    graph(%self : __torch__.Counter, %x : Float(1024), %past_0 : Float(6, 1024)):
-      %zero : int = prim::Constant[value=0]()
-      %one : int = prim::Constant[value=1]()
-      %n : int = prim::GetAttr[name="n"](%self)
-      %next : int = aten::add(%n, %one)
-      prim::SetAttr[name="n"](%self, %next)
-      %false : bool = prim::Constant[value=0]()
-      %row : Float(1024) = aten::select(%past_0, %zero, %zero)
-      %done : Float(1024) = aten::copy_(%row, %x, %false)
-      return (%past_0)
-    """
+    text = ir("""
+        self: __torch__.Counter; x: Float(1024); past_0: Float(6, 1024) -> past_0
+        n: int = prim.GetAttr(self, name="n"); next: int = add(n, 1); prim.SetAttr(self, next, name="n")
+        row: Float(1024) = select(past_0, 0, 0); done: Float(1024) = copy_(row, x, False)
+    """)
     model = irc.compile(import_torchscript(text, {"n": 0}))
     session = irc.Session(model, {"past_0": model.outputs[0].name})
     x, codes = np.ones(WIDTH, np.float32), []

@@ -16,24 +16,16 @@ from irc.ir import Module
 from irc.runtime.model import CompiledModel
 from irc.runtime.objects import State
 from tests.counting import calls
+from tests.graphs import ir
 from tests.runtime.helpers import f32, interrupted
 
-PAIR = """
-graph(%self : __torch__.Pair, %x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %a : int = prim::GetAttr[name="a"](%self)
-  %b : int[] = prim::GetAttr[name="b"](%self)
-  %a.1 : int = aten::add(%a, %one)
-  prim::SetAttr[name="a"](%self, %a.1)
-  %t : Tensor = aten::mul(%x, %x)
-  prim::SetAttr[name="x"](%self, %t)
-  %b.1 : int[] = aten::append(%b, %one)
-  %u : Tensor = aten::matmul(%t, %x)
-  prim::SetAttr[name="y"](%self, %u)
-  %n : int = aten::len(%b)
-  %r : (int, int, Tensor) = prim::TupleConstruct(%a.1, %n, %u)
-  return (%r)
-"""
+PAIR = ir("""
+    self: __torch__.Pair; x: Tensor -> r
+    one: int = prim.Constant(value=1); a: int = prim.GetAttr(self, name="a")
+    b: "int[]" = prim.GetAttr(self, name="b"); a_1: int = add(a, one); prim.SetAttr(self, a_1, name="a")
+    t = mul(x, x); prim.SetAttr(self, t, name="x"); b_1: "int[]" = append(b, one); u = matmul(t, x)
+    prim.SetAttr(self, u, name="y"); n: int = len(b); r: "(int, int, Tensor)" = prim.TupleConstruct(a_1, n, u)
+""")
 
 
 def pair() -> CompiledModel:
@@ -64,12 +56,10 @@ def test_a_run_that_ends_in_an_error_changes_no_attribute() -> None:
 
 
 def test_a_result_that_cannot_leave_changes_no_attribute() -> None:
-    text = """graph(%self : __torch__.C, %x : Tensor):
-      %one : int = prim::Constant[value=1]()
-      %a : int = prim::GetAttr[name="a"](%self)
-      %b : int = aten::add(%a, %one)
-      prim::SetAttr[name="a"](%self, %b)
-      return (%b, %x)"""
+    text = ir("""
+        self: __torch__.C; x: Tensor -> b, x
+        a: int = prim.GetAttr(self, name="a"); b: int = add(a, 1); prim.SetAttr(self, b, name="a")
+    """)
     model = irc.compile(import_torchscript(text, {"a": 0}), "none")
     assert model.run({"x": f32(0)})["b"] == 1
     with pytest.raises(Error, match="IRC442: output 'x'"):
@@ -185,13 +175,11 @@ def test_only_attributes_that_may_change_are_copied(change: str, names: set[str]
 
 
 def test_a_constant_list_that_is_set_stays_a_list() -> None:
-    text = """
-graph(%self : __torch__.Kept, %x : Tensor):
-  %l : (int[], int) = prim::GetAttr[name="l"](%self)
-  %k : (int[], int) = prim::Constant[value=([1, 2], 3)]()
-  prim::SetAttr[name="l"](%self, %k)
-  return (%l)
-"""
+    text = ir("""
+        self: __torch__.Kept; x: Tensor -> l
+        l: "(int[], int)" = prim.GetAttr(self, name="l"); k: "(int[], int)" = prim.Constant(value=([1, 2], 3))
+        prim.SetAttr(self, k, name="l")
+    """)
     model = irc.compile(import_torchscript(text, {"l": ([], 0)}), "none")
     assert [model.run({"x": f32(1)})["l"] for _ in range(3)] == [([], 0), ([1, 2], 3), ([1, 2], 3)]
 
@@ -215,17 +203,11 @@ def test_a_saved_model_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_saved_model_has_what_was_written_to_arrays_which_share_memory_as_they_did(tmp_path: Path) -> None:
-    text = """
-graph(%self : __torch__.Net, %x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %sum : Tensor = prim::GetAttr[name="sum"](%self)
-  %row : Tensor = prim::GetAttr[name="row"](%self)
-  %old : Tensor = aten::add(%sum, %row, %one)
-  %new : Tensor = aten::add_(%sum, %x, %one)
-  %part : Tensor = aten::select(%sum, %one, %one)
-  prim::SetAttr[name="row"](%self, %part)
-  return (%old)
-"""
+    text = ir("""
+        self: __torch__.Net; x: Tensor -> old
+        sum = prim.GetAttr(self, name="sum"); row = prim.GetAttr(self, name="row"); old = add(sum, row, 1)
+        new = add_(sum, x, 1); prim.SetAttr(self, select(sum, 1, 1), name="row")
+    """)
     weights = {"sum": np.zeros((2, 2), np.float32), "row": f32(0, 0)}
     model = irc.compile(import_torchscript(text, weights), "none")
     x = np.array([[1, 2], [3, 4]], np.float32)
@@ -237,15 +219,11 @@ graph(%self : __torch__.Net, %x : Tensor):
     assert expected.tolist() == [[9, 18], [15, 24]]  # sum is [[3, 6], [9, 12]], row is its second column
 
 
-LISTS = """
-graph(%self : __torch__.Lists, %x : Tensor):
-  %a : int[] = prim::GetAttr[name="a"](%self)
-  %b : int[] = prim::GetAttr[name="b"](%self)
-  %n : int = aten::len(%b)
-  %a.1 : int[] = aten::append(%a, %n)
-  prim::SetAttr[name="b"](%self, %a)
-  return (%n)
-"""
+LISTS = ir("""
+    self: __torch__.Lists; x: Tensor -> n
+    a: "int[]" = prim.GetAttr(self, name="a"); b: "int[]" = prim.GetAttr(self, name="b"); n: int = len(b)
+    a_1: "int[]" = append(a, n); prim.SetAttr(self, a, name="b")
+""")
 
 
 def test_lists_that_have_become_one_stay_one() -> None:
@@ -263,16 +241,12 @@ def test_a_list_at_two_places_cannot_be_saved(tmp_path: Path) -> None:
 
 def test_lists_that_hold_each_other_take_no_longer() -> None:
     """As a tree, the last state has 2 ** 60 lists; and one holds itself."""
-    text = """
-graph(%self : __torch__.Kept, %x : Tensor):
-  %old : Any = prim::GetAttr[name="v"](%self)
-  %own : Any[] = prim::GetAttr[name="own"](%self)
-  %l : Any[] = prim::ListConstruct(%old, %old)
-  prim::SetAttr[name="v"](%self, %l)
-  %own.1 : Any[] = aten::append(%own, %own)
-  %n : int = aten::len(%own)
-  return (%n, %l)
-"""
+    text = ir("""
+        self: __torch__.Kept; x: Tensor -> n, l
+        old: Any = prim.GetAttr(self, name="v"); own: "Any[]" = prim.GetAttr(self, name="own")
+        l: "Any[]" = prim.ListConstruct(old, old); prim.SetAttr(self, l, name="v"); own_1: "Any[]" = append(own, own)
+        n: int = len(own)
+    """)
     model = irc.compile(import_torchscript(text, {"v": f32(1), "own": []}), "none")
     for i in range(60):
         assert model.run({"x": f32(1)}, limits=irc.Limits(bytes=1 << 16))["n"] == i + 1
@@ -281,15 +255,11 @@ graph(%self : __torch__.Kept, %x : Tensor):
 
 
 def test_objects_that_leave_share_nothing_with_what_is_kept() -> None:
-    text = """
-graph(%self : __torch__.Net, %x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %sum : Tensor = prim::GetAttr[name="sum"](%self)
-  %new : Tensor = aten::add_(%sum, %x, %one)
-  %box : __torch__.Box = prim::CreateObject()
-  prim::SetAttr[name="t"](%box, %sum)
-  return (%box)
-"""
+    text = ir("""
+        self: __torch__.Net; x: Tensor -> box
+        sum = prim.GetAttr(self, name="sum"); new = add_(sum, x, 1); box: "__torch__.Box" = prim.CreateObject()
+        prim.SetAttr(box, sum, name="t")
+    """)
     model = irc.compile(import_torchscript(text, {"sum": f32(0)}), "none")
     first = model.run({"x": f32(1)})["box"].attributes["t"]
     second = model.run({"x": f32(1)})["box"].attributes["t"]
