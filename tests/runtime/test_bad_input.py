@@ -15,19 +15,13 @@ from irc.runtime import array_memory
 from irc.runtime import model as model_module
 from irc.runtime.bounds import CURRENT
 from irc.runtime.limits import LimitGuard, Limits
-from tests.runtime.test_limits import FLOAT, INT, f32, loop, model
-from tests.runtime.test_limits import helper as make
+from tests.runtime.test_limits import compiled, f32, loop
 
-CHAIN = [
-    make.make_node("Add", ["x", "y"], ["a"]),
-    make.make_node("Relu", ["a"], ["b"]),
-    make.make_node("Mul", ["b", "y"], ["z"]),
-]
+CHAIN = "z = Mul(Relu(Add(x, y)), y)"
 
 
 def chain(passes: str = "default", backend: str = "auto") -> Any:
-    feeds = {"x": (FLOAT, ["n"]), "y": (FLOAT, ["n"])}
-    return model(CHAIN, feeds, {"z": FLOAT}, passes=passes, backend=backend)
+    return compiled("x, y: Float(n)", CHAIN, "z", passes, backend=backend)
 
 
 PASSES = ["default", "none", "default,in-place", "none,in-place"]
@@ -122,9 +116,8 @@ def test_any_layout_without_overlaps_may_be_donated(order: str) -> None:
         "one": as_strided(whole, (1, 1, 4), (0, 0, 4)),
     }[order]
     want = np.maximum(x, 2) + 1
-    nodes = [make.make_node("Max", ["x", "two"], ["a"]), make.make_node("Add", ["a", "one"], ["z"])]
-    compiled = model(nodes, {"x": (FLOAT, [None] * 3), "two": (FLOAT, []), "one": (FLOAT, [])}, {"z": FLOAT})
-    found = compiled.run({"x": x, "two": np.float32(2), "one": np.float32(1)}, donate=["x"])
+    model = compiled("x: Float(*, *, *); two, one: Float()", "z = Add(Max(x, two), one)", "z")
+    found = model.run({"x": x, "two": np.float32(2), "one": np.float32(1)}, donate=["x"])
     np.testing.assert_array_equal(found["z"], want)
 
 
@@ -144,24 +137,19 @@ class Interrupted(LimitGuard):
 
 
 def looped() -> Any:
-    nodes = [
-        make.make_node("Neg", ["x"], ["x0"]),
-        loop([make.make_node("Add", ["x", "x"], ["y"]), make.make_node("Abs", ["y"], ["row"])], scan="row"),
-        make.make_node("Relu", ["z"], ["last"]),
-    ]
-    return model(nodes, {"x": (FLOAT, ["n"]), "m": (INT, [])}, {"last": FLOAT, "rows": FLOAT})
+    body = f"x0 = Neg(given)\n{loop('Add(x, x)', row='Abs(double)')}\nlast = Relu(again)"
+    return compiled("given: Float(n); m: Long()", body, "last, rows")
 
 
 def cached() -> Any:
     """Extends a cache."""
-    nodes = [make.make_node("Concat", ["past", "x"], ["present"], axis=0), make.make_node("Neg", ["present"], ["y"])]
-    return model(nodes, {"past": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present": FLOAT, "y": FLOAT})
+    return compiled("past: Float(t); x: Float(n)", "present = Concat(past, x, axis=0); y = Neg(present)", "present, y")
 
 
 MODELS: dict[str, tuple[Any, dict[str, np.ndarray], list[str]]] = {
     "chain": (lambda: chain(backend="numpy"), {"x": f32(4) * 3, "y": f32(4) * -2}, ["x"]),
     "in place": (lambda: chain("default,in-place", "numpy"), {"x": f32(4) * 3, "y": f32(4) * -2}, ["y"]),
-    "loop": (looped, {"x": f32(4), "m": np.array(3)}, ["x"]),
+    "loop": (looped, {"given": f32(4), "m": np.array(3)}, ["given"]),
     "cache": (cached, {"past": f32(3), "x": f32(2)}, ["past"]),
 }
 
@@ -207,9 +195,8 @@ def _assert_same(found: dict[str, np.ndarray], want: dict[str, np.ndarray]) -> N
 
 def test_a_session_goes_on_after_an_interrupt() -> None:
     """The step that was interrupted has not happened: done again, it gives what it would have given."""
-    nodes = [make.make_node("Concat", ["past_0", "x"], ["present_0"], axis=0), make.make_node("Neg", ["x"], ["y"])]
-    compiled = model(nodes, {"past_0": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present_0": FLOAT, "y": FLOAT})
-    session = irc.Session(compiled, {"past_0": "present_0"})
+    body = "present_0 = Concat(past_0, x, axis=0); y = Neg(x)"
+    session = irc.Session(compiled("past_0: Float(t); x: Float(n)", body, "present_0, y"), {"past_0": "present_0"})
     session.run({"past_0": f32(2), "x": f32(1)})
 
     with patch("irc.runtime.plan.execute", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
@@ -235,20 +222,19 @@ def no_memory() -> AbstractContextManager[Any]:
 
 
 def test_without_memory_for_planned_results_a_run_fails_and_the_next_may_go_on() -> None:
-    whole = make.make_node("ReduceSum", ["z"], ["sum"], keepdims=0)  # over z, nothing is made: it is planned
-    compiled = model([*CHAIN, whole], {"x": (FLOAT, ["n"]), "y": (FLOAT, ["n"])}, {"sum": FLOAT}, passes="none")
+    whole = "sum = ReduceSum(z, keepdims=0)"  # over z, nothing is made: it is planned
+    model = compiled("x, y: Float(n)", f"{CHAIN}; {whole}", "sum", "none")
     feeds = {"x": f32(3), "y": f32(3)}
-    compiled.run(feeds)
+    model.run(feeds)
     with no_memory():
-        compiled.run(feeds)
-    assert compiled.run(feeds)["sum"] == sum(expected(feeds["x"], feeds["y"]))
-    assert compiled.counters.planned
+        model.run(feeds)
+    assert model.run(feeds)["sum"] == sum(expected(feeds["x"], feeds["y"]))
+    assert model.counters.planned
 
 
 def test_without_memory_for_its_capacity_a_session_has_not_begun() -> None:
-    nodes = [make.make_node("Concat", ["past_0", "x"], ["present_0"], axis=0)]
-    compiled = model(nodes, {"past_0": (FLOAT, ["t"]), "x": (FLOAT, ["n"])}, {"present_0": FLOAT}, passes="none")
-    session = irc.Session(compiled, {"past_0": "present_0"}, capacity=100)
+    made = compiled("past_0: Float(t); x: Float(n)", "present_0 = Concat(past_0, x, axis=0)", "present_0", "none")
+    session = irc.Session(made, {"past_0": "present_0"}, capacity=100)
     with no_memory():
         session.run({"past_0": f32(2), "x": f32(1)})
     assert session.caches == {}
