@@ -15,7 +15,7 @@ from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.threads import OneThread, one_thread
 from tests.effort import Tune
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import graph_of, interrupted
 
 WAIT = 30
@@ -79,16 +79,12 @@ def test_what_multiplies_nothing_leaves_the_blas_alone(library: Library) -> None
 
 
 INNER = {
-    "a branch": """
-graph(%c : Bool(), %x : Float(4, 4)):
-  %y : Float(4, 4) = prim::If(%c)
-    block0():
-      %a : Float(4, 4) = onnx::MatMul(%x, %x)
-      -> (%a)
-    block1():
-      -> (%x)
-  return (%y)
-""",
+    "a branch": ir("""
+        c: Bool(); x: Float(4, 4) -> y
+        y: Float(4, 4) = prim.If(c)
+        with block(): a: Float(4, 4) = MatMul(x, x); yield a
+        with block(): yield x
+    """),
     "a group": typed_ir("x: Float(4, 4)", "a = MatMul(x, x); b = Relu(a)", "b"),
 }
 

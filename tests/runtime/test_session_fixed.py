@@ -38,22 +38,13 @@ SCATTERS = {
         "present_0 = ScatterND(ScatterND(past_0, at, x, reduction='add'), at, x); y = ReduceSum(present_0, [0])",
         "y, present_0",
     ),
-    "branches": """
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
-  %rows : Long(1) = onnx::Shape[end=1](%x)
-  %one : Long(1) = prim::Constant[value=tensor([1])]()
-  %many : Bool(1) = onnx::Greater(%rows, %one)
-  %present_0 : Float(6, 1024) = prim::If(%many)
-    block0():
-      %a : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
-      -> (%a)
-    block1():
-      %b : Float(6, 1024) = onnx::ScatterND(%past_0, %at, %x)
-      -> (%b)
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
+    "branches": ir("""
+        x: Float(n, 1024); at: Long(n, 1); past_0: Float(6, 1024) -> y, present_0
+        rows: Long(1) = Shape(x, end=1); many: Bool(1) = Greater(rows, [1]); present_0: Float(6, 1024) = prim.If(many)
+        with block(): a: Float(6, 1024) = ScatterND(past_0, at, x); yield a
+        with block(): b: Float(6, 1024) = ScatterND(past_0, at, x); yield b
+        axes: Long(1) = prim.Constant(value=tensor([0])); y: Float(1, 1024) = ReduceSum(present_0, axes)
+    """),
     "transposed": typed_ir(
         "x: Float(n, 1024); at: Long(n, 1); past_0: Float(1024, 6)",
         "rows = Transpose(past_0, perm=[1, 0]); all = ScatterND(rows, at, x); "
@@ -66,34 +57,19 @@ graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
         "present_0 = Reshape(all, [2, 3, 1024]); y = ReduceSum(present_0, [1])",
         "y, present_0",
     ),
-    "loop": """
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(6, 1024)):
-  %trips : Long() = prim::Constant[value=tensor([2])]()
-  %true : Bool() = prim::Constant[value=tensor([True])]()
-  %present_0 : Float(6, 1024) = onnx::Loop(%trips, %true, %past_0)
-    block0(%i : Long(), %go : Bool(), %cache : Float(6, 1024)):
-      %next : Float(6, 1024) = onnx::ScatterND(%cache, %at, %x)
-      -> (%go, %next)
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
-    "or longer": """
-graph(%x : Float(n, 1024), %at : Long(n, 1), %past_0 : Float(m, 1024)):
-  %rows : Long(1) = onnx::Shape[end=1](%past_0)
-  %zero : Long(1) = prim::Constant[value=tensor([0])]()
-  %none : Bool(1) = onnx::Equal(%rows, %zero)
-  %present_0 : Float(p, 1024) = prim::If(%none)
-    block0():
-      %a : Float(p, 1024) = onnx::Concat[axis=0](%past_0, %x)
-      -> (%a)
-    block1():
-      %b : Float(m, 1024) = onnx::ScatterND(%past_0, %at, %x)
-      -> (%b)
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %y : Float(1, 1024) = onnx::ReduceSum(%present_0, %axes)
-  return (%y, %present_0)
-""",
+    "loop": typed_ir("""
+        x: Float(n, 1024); at: Long(n, 1); past_0: Float(6, 1024) -> y, present_0
+        present_0 = Loop(2, True, past_0)
+        with block(i=Long(), go=Bool(), cache=Float(6, 1024)): next = ScatterND(cache, at, x); yield go, next
+        axes: Long(1) = prim.Constant(value=tensor([0])); y = ReduceSum(present_0, axes)
+    """),
+    "or longer": typed_ir("""
+        x: Float(n, 1024); at: Long(n, 1); past_0: Float(m, 1024) -> y, present_0
+        rows = Shape(past_0, end=1); present_0: Float(p, 1024) = prim.If(Equal(rows, [0]))
+        with block(): a: Float(p, 1024) = Concat(past_0, x, axis=0); yield a
+        with block(): b = ScatterND(past_0, at, x); yield b
+        axes: Long(1) = prim.Constant(value=tensor([0])); y = ReduceSum(present_0, axes)
+    """),
     "index_copy_": typed_ir(
         "x: Float(n, 1024); at: Long(n); past_0: Float(6, 1024)",
         "present_0 = aten.index_copy_(past_0, 0, at, x); y = aten.sum(present_0, None)",
