@@ -16,10 +16,10 @@ from irc.native.convolution_rows import ConvolutionOfRows, are_few, convolution_
 from irc.native.convolutions import LARGEST, POINTWISE, TILES, WINDOWS, Form, Layout, emit_convolution
 from irc.native.inner_loops import CheckedCall, OneCall
 from irc.native.kernels import Call
+from irc.native.packed import PIECES
 from irc.native.panels import ALIGNMENT, features_at_once, lanes_of_panel
 from irc.native.target import current
 from irc.native.windows import ONE_PLACE, are_counted
-from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ..
         return None
     depth = channels if is_tiled else math.prod(w.shape[1:])
     shape = (group, blocks, form.numbers, depth, form.features)
-    weights: Array = np.ndarray(shape, SINGLE, aligned_bytes(math.prod(shape) * SINGLE.itemsize))
+    weights = PIECES.array(shape, SINGLE)
     for number in range(group * blocks):
         which, block = divmod(number, blocks)
         first = which * features + block * form.features

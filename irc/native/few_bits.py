@@ -22,6 +22,7 @@ from irc.native.jit import Make
 from irc.native.kernels import Call
 from irc.native.lanes import INT32, Lanes, load, load_one, to_float
 from irc.native.loops import finished, fold, loop_function, number, offset, paced_loop, store_row
+from irc.native.packed import PIECES
 from irc.native.panels import MOST_FEATURES, lanes_of_panel
 from irc.native.target import Target, current, ir
 from irc.ops.algebra import SINGLE
@@ -178,4 +179,4 @@ def _panels(x: Array) -> Array:
     positions = VECTORS * lanes_of_panel()
     padded = np.zeros((-(-len(x) // positions), positions, x.shape[1]), x.dtype)
     padded.reshape(-1, x.shape[1])[: len(x)] = x
-    return np.ascontiguousarray(padded.swapaxes(1, 2))
+    return PIECES.copy(padded.swapaxes(1, 2))

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import math
+from collections.abc import Callable, Hashable, Sequence
+from threading import Lock
 from weakref import ref
 
+import numpy as np
+
 from irc.ir.tensor import Array
+from irc.ops.algebra import AnyDType
+from irc.runtime.array_memory import address_of, aligned, aligned_bytes
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import is_constant
 
@@ -56,4 +62,43 @@ class Packed:
 
 
 PACKED = Packed()
+"""Those of this process."""
+
+
+class Pieces:
+    """Memory for packed weights, in pieces that the operating system gives in large pages.
+
+    Most weights are smaller than such a page, and a processor that streams them goes through small pages a fifth
+    slower. A piece is freed when the last array in it is gone: those of one model mostly are in a row.
+    """
+
+    def __init__(self) -> None:
+        self._rest: Array = np.empty(0, np.uint8)
+        self._lock = Lock()
+
+    def array(self, shape: Sequence[int], dtype: AnyDType) -> Array:
+        """A new array, with any contents.
+
+        Raises:
+            Error: IRC403 if there is not so much memory.
+        """
+        size = math.prod(shape) * dtype.itemsize
+        with self._lock:
+            if len(self._rest) < size:
+                whole = aligned_bytes(max(size, _PIECE) + _PAGE)  # NumPy asks for large pages of what is so large
+                self._rest = whole[-address_of(whole) % _PAGE :]
+            memory, self._rest = self._rest[:size], self._rest[aligned(size) :]
+        return memory.view(dtype).reshape(shape)
+
+    def copy(self, array: Array) -> Array:
+        """``array`` in C order."""
+        made = self.array(array.shape, array.dtype)
+        made[...] = array
+        return made
+
+
+_PAGE, _PIECE = 1 << 21, 1 << 24
+"""Bytes of a large page; of a piece."""
+
+PIECES = Pieces()
 """Those of this process."""

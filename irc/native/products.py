@@ -6,7 +6,6 @@ Invariants: those of `irc.native.panels`. Of integers, two or four neighbours al
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -18,6 +17,7 @@ from irc.native.jit import Make
 from irc.native.kernels import Call
 from irc.native.lanes import Emitter
 from irc.native.loops import INT, finished, least, loop, loop_function, number, offset, paced_loop
+from irc.native.packed import PIECES
 from irc.native.panels import (
     ALIGNMENT,
     FLOAT,
@@ -31,7 +31,6 @@ from irc.native.panels import (
     lanes_of_panel,
 )
 from irc.native.target import Target, current, ir
-from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.threads import blas_core
 
 SINGLE, INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -294,8 +293,7 @@ def _padded(row: Array) -> Array:
 
 def _panels(b: Array) -> Array:
     positions = VECTORS * lanes_of_panel()
-    shape = _padded_size(b.shape[1]) // positions, len(b), positions
-    made = aligned_bytes(math.prod(shape) * b.itemsize).view(b.dtype).reshape(shape)
+    made = PIECES.array((_padded_size(b.shape[1]) // positions, len(b), positions), b.dtype)
     for index in range(len(made)):
         some = b[:, index * positions : (index + 1) * positions]
         made[index, :, : some.shape[1]] = some

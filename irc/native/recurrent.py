@@ -24,6 +24,7 @@ from irc.native.jit import Make
 from irc.native.kernels import Call
 from irc.native.lanes import INT32, Emitter, Lanes, load, load_one, only, store, to_float, whole
 from irc.native.loops import INT, copy_floats, finished, fold, least, loop, loop_function, number, offset, paced_loop
+from irc.native.packed import PIECES
 from irc.native.panels import FLOAT, PAIR, add_products, integers_at_once, lanes_of_panel
 from irc.native.primitives import call
 from irc.native.products import OF_NUMBERS
@@ -368,7 +369,7 @@ def _vectors(weights: Array, lanes: int) -> Array:
     gates, hidden, depth = weights.shape
     rows: Array = np.zeros((gates, padded_size(hidden), depth), weights.dtype)
     rows[:, :hidden] = weights
-    return np.ascontiguousarray(rows.reshape(-1, lanes, depth).swapaxes(1, 2))
+    return PIECES.copy(rows.reshape(-1, lanes, depth).swapaxes(1, 2))
 
 
 def call_for_cells(kind: str, weight: AnyDType, share: Array, out: Array) -> Call:
