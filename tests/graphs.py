@@ -23,7 +23,8 @@ def ir(inputs: str, body: str | None = None, outputs: str = "", **groups: tuple[
     nested calls, of ONNX's operators, of torch's (``relu(x)``), of others by their domain (``prim.min(x)``), or of
     groups; keywords are attributes. Numbers and lists of numbers are constants, tensors for ONNX's operators, Python's
     values for others; None is absent. Only those results have types whose statements tell them:
-    ``y: Float(2, 3) = Neg(x)``, ``s: "Tensor[]" = SequenceConstruct(x)``. The blocks of a node follow it::
+    ``y: Float(2, 3) = Neg(x)``, ``s: "Tensor[]" = SequenceConstruct(x)``, of several ``v[Float(2)], i[Long(2)] = ...``.
+    The blocks of a node follow it::
 
         r = prim.Loop(n, True, a)
         with block(i=int, p=Tensor): s = neg(p); yield True, s
@@ -104,7 +105,8 @@ class _Lines:
                 case ast.AnnAssign(target, kind, value):
                     self.assign(f"%{_text(target)} : {_text(kind)}", value, indent)
                 case ast.Assign([target], value=value):
-                    self.assign(_names(_text(target).strip("()")), value, indent)
+                    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+                    self.assign(", ".join(map(_result, targets)), value, indent)
             blocks = count()
 
     def operand(self, node: ast.expr, of: str, indent: str) -> str:
@@ -134,12 +136,18 @@ class _Lines:
 
     def kind(self, name: str) -> str:
         if "." in name or name in self.groups:
-            return name.replace(".", "::") if "." in name else f"prim::{name}"
+            return "::".join(name.rsplit(".", 1)) if "." in name else f"prim::{name}"
         return f"{'aten' if name.strip('_')[0].islower() else 'onnx'}::{name}"
 
 
 def _text(node: ast.expr) -> str:
     return ast.unparse(node).strip("'")
+
+
+def _result(node: ast.expr) -> str:
+    if isinstance(node, ast.Subscript):
+        return f"%{_text(node.value)} : {_text(node.slice)}"
+    return f"%{_text(node)}"
 
 
 def _names(text: str) -> str:

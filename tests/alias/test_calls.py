@@ -14,45 +14,28 @@ from tests.passes.helpers import cases
 
 CLAIMS = """
 == views and fresh results: each call allocates its own | v ~ a, v !~ b, f !~ a, f !~ g, a !written
-graph(%x : Tensor):
-  %view : Function = prim::Constant[name="view"]()
-  %fresh : Function = prim::Constant[name="fresh"]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %v : Tensor = prim::CallFunction(%view, %a)
-  %f : Tensor = prim::CallFunction(%fresh, %a)
-  %g : Tensor = prim::CallFunction(%fresh, %a)
-  return (%v, %f, %g)
-graph view(%x : Tensor):
-  %y : Tensor = aten::t(%x)
-  return (%y)
-graph fresh(%x : Tensor):
-  %v : Tensor = aten::t(%x)
-  %y : Tensor = aten::relu(%v)
-  return (%y)
+x: Tensor -> v, f, g
+view: Function = prim.Constant(name="view"); fresh: Function = prim.Constant(name="fresh"); a = relu(x); b = relu(x)
+v = prim.CallFunction(view, a); f = prim.CallFunction(fresh, a); g = prim.CallFunction(fresh, a)
+
+view | x: Tensor -> y
+y = t(x)
+
+fresh | x: Tensor -> y
+v = t(x); y = relu(v)
 
 == functions that call each other | r ~ a, r ~ b, a written, b written, r !~ f
-graph(%x : Tensor):
-  %even : Function = prim::Constant[name="even"]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = aten::relu(%x)
-  %r : Tensor = prim::CallFunction(%even, 3, %a, %b)
-  %f : Tensor = aten::neg(%x)
-  return (%r, %f)
-graph even(%n : int, %x : Tensor, %y : Tensor):
-  %odd : Function = prim::Constant[name="odd"]()
-  %r : Tensor = prim::If(True)
-    block0():
-      %c : Tensor = prim::CallFunction(%odd, %n, %y, %x)
-      -> (%c)
-    block1():
-      -> (%x)
-  return (%r)
-graph odd(%n : int, %x : Tensor, %y : Tensor):
-  %even : Function = prim::Constant[name="even"]()
-  %w : Tensor = aten::relu_(%x)
-  %r : Tensor = prim::CallFunction(%even, %n, %x, %y)
-  return (%r)
+x: Tensor -> r, f
+even: Function = prim.Constant(name="even"); a = relu(x); b = relu(x); r = prim.CallFunction(even, 3, a, b)
+f = neg(x)
+
+even | n: int; x, y: Tensor -> r
+odd: Function = prim.Constant(name="odd"); r = prim.If(True)
+with block(): c = prim.CallFunction(odd, n, y, x); yield c
+with block(): yield x
+
+odd | n: int; x, y: Tensor -> r
+even: Function = prim.Constant(name="even"); w = relu_(x); r = prim.CallFunction(even, n, x, y)
 
 == memory that callers can tell apart stays apart | a !~ b, a !~ c, b ~ c, l has c, l !has b, c written, a !written
 graph(%x : Tensor, %l : Tensor[]):
@@ -73,16 +56,11 @@ graph f(%x : Tensor, %l : Tensor[]):
   return (%a, %b, %c)
 
 == loading what is stored, through one parameter, is not storing it | y ~ x
-graph(%x : Tensor, %l : Tensor[]):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Tensor = prim::CallFunction(%f, %l)
-  return (%y)
-graph f(%l : Tensor[]):
-  %f : Function = prim::Constant[name="f"]()
-  %u : Tensor = prim::CallFunction(%f, %l)
-  %s : Tensor[] = aten::append(%l, %u)
-  %e : Tensor = aten::__getitem__(%l, 0)
-  return (%e)
+x: Tensor; l: Tensor[] -> y
+f: Function = prim.Constant(name="f"); y = prim.CallFunction(f, l)
+
+f | l: Tensor[] -> e
+f: Function = prim.Constant(name="f"); s: "Tensor[]" = append(l, prim.CallFunction(f, l)); e = __getitem__(l, 0)
 
 == functions that call each other in groups are a cycle | x written
 graph(%x : Tensor):
@@ -106,21 +84,16 @@ graph g(%x : Tensor):
   return (%y)
 
 == a constant of a function is one memory in all calls | a ~ b, a ~ c, b ~ c, p !~ q, a !~ p
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %g : Function = prim::Constant[name="g"]()
-  %a : Float(2, 3), %p : Float(2, 3) = prim::CallFunction(%f, %x)
-  %b : Float(2, 3), %q : Float(2, 3) = prim::CallFunction(%f, %x)
-  %c : Float(2, 3) = prim::CallFunction(%g, %x)
-  return (%a, %b, %c, %p, %q)
-graph f(%x : Float(2, 3)):
-  %k : Float(2, 3) = prim::Constant[value=splat(-2.)]()
-  %y : Float(2, 3) = aten::relu(%x)
-  return (%k, %y)
-graph g(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %k : Float(2, 3), %y : Float(2, 3) = prim::CallFunction(%f, %x)
-  return (%k)
+x: Float(2, 3) -> a, b, c, p, q
+f: Function = prim.Constant(name="f"); g: Function = prim.Constant(name="g")
+a[Float(2, 3)], p[Float(2, 3)] = prim.CallFunction(f, x); b[Float(2, 3)], q[Float(2, 3)] = prim.CallFunction(f, x)
+c: Float(2, 3) = prim.CallFunction(g, x)
+
+f | x: Float(2, 3) -> k, y
+k: Float(2, 3) = prim.Constant(value=splat(-2.)); y: Float(2, 3) = relu(x)
+
+g | x: Float(2, 3) -> k
+f: Function = prim.Constant(name="f"); k[Float(2, 3)], y[Float(2, 3)] = prim.CallFunction(f, x)
 """
 
 

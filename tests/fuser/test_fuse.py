@@ -12,6 +12,7 @@ from irc.runtime.plan import lower
 from tests.counting import analyses
 from tests.effort import examples
 from tests.fuser.helpers import fuse, kinds, the_group
+from tests.graphs import ir
 from tests.passes.helpers import cases
 from tests.tables import with_constants
 
@@ -37,82 +38,51 @@ def test_a_chain_becomes_one_group() -> None:
 
 FUSES = """
 == a tree that shares a value is not computed twice | [relu neg mul]
-%a = aten::relu(%x)
-%b = aten::neg(%a)
-%c = aten::mul(%a, %b)
-%c
+-> c
+a = relu(x); c = mul(a, neg(a))
 
 == a write in between splits a chain: the example of PyTorch's fuser tests | [mul mul] add_ [mul add]
-%a = aten::mul(%x, %y)
-%b = aten::mul(%a, %y)
-%c = aten::add_(%b, %x, 1)
-%d = aten::mul(%c, %y)
-%e = aten::add(%d, %x, 1)
-%e
+-> e
+d = mul(add_(mul(mul(x, y), y), x, 1), y); e = add(d, x, 1)
 
 == what writes into what it is given is not fused, though others of its kind are | [exp neg] add [exp mul]
-%o = aten::exp(%x)
-%before = aten::neg(%o)
-%r = aten::add(%x, %y, 1, %o)
-%s = aten::exp(%r)
-%t = aten::mul(%before, %s)
-%t
+-> t
+o = exp(x); before = neg(o); t = mul(before, exp(add(x, y, 1, o)))
 
 == what depends on a producer goes behind the whole group, wherever the producer joins | [Relu Neg Exp Add] Softmax
-%a = onnx::Relu(%x)
-%s = onnx::Softmax(%a)
-%b = onnx::Neg(%y)
-%c = onnx::Exp(%b)
-%d = onnx::Add(%c, %a)
-%d, %s
+-> d, s
+a = Relu(x); s = Softmax(a); d = Add(Exp(Neg(y)), a)
 
 == what stands in the way joins first | [Relu Neg Add] | no remarks
-%a = onnx::Relu(%x)
-%b = onnx::Neg(%a)
-%c = onnx::Add(%b, %a)
-%c
+-> c
+a = Relu(x); c = Add(Neg(a), a)
 
 == groups merge in a later scan: the first leaves %b behind the group that makes %a | [Relu Exp Abs Neg]
-%a = onnx::Relu(%x)
-%b = onnx::Neg(%a)
-%c = onnx::Exp(%a)
-%d = onnx::Abs(%c)
-%d, %b
+-> d, b
+a = Relu(x); b = Neg(a); d = Abs(Exp(a))
 
 == results nobody uses do not start a group | Relu Neg
-%a = onnx::Relu(%x)
-%b = onnx::Neg(%a)
-%x
+-> x
+b = Neg(Relu(x))
 
 == a group has one convolution | Conv [Conv Add] | already
-graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
-  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
-  %b : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
-  %c : Float(1, 2, 4, 4) = onnx::Add(%a, %b)
-  return (%c)
+x: Float(1, 2, 4, 4); w: Float(2, 2, 1, 1) -> c
+a: Float(1, 2, 4, 4) = Conv(x, w); b: Float(1, 2, 4, 4) = Conv(x, w); c: Float(1, 2, 4, 4) = Add(a, b)
 
 == the epilogue of one convolution stays with it | [Conv Relu] [Conv Relu Add]
-graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1)):
-  %a : Float(1, 2, 4, 4) = onnx::Conv(%x, %w)
-  %ra : Float(1, 2, 4, 4) = onnx::Relu(%a)
-  %b : Float(1, 2, 4, 4) = onnx::Conv(%ra, %w)
-  %rb : Float(1, 2, 4, 4) = onnx::Relu(%b)
-  %c : Float(1, 2, 4, 4) = onnx::Add(%ra, %rb)
-  return (%c)
+x: Float(1, 2, 4, 4); w: Float(2, 2, 1, 1) -> c
+a: Float(1, 2, 4, 4) = Conv(x, w); ra: Float(1, 2, 4, 4) = Relu(a); b: Float(1, 2, 4, 4) = Conv(ra, w)
+rb: Float(1, 2, 4, 4) = Relu(b); c: Float(1, 2, 4, 4) = Add(ra, rb)
 
 == numbers and lists do not fuse | add mul add add
-graph(%i : int, %l : int[]):
-  %a : int = aten::add(%i, %i)
-  %b : int = aten::mul(%a, %i)
-  %m : int[] = aten::add(%l, %l)
-  %n : int[] = aten::add(%m, %l)
-  return (%b, %n)
+i: int; l: int[] -> b, n
+a: int = add(i, i); b: int = mul(a, i); m: "int[]" = add(l, l); n: "int[]" = add(m, l)
 """
 
 
 @pytest.mark.parametrize(("body", "groups", "why"), cases(FUSES, "", ""))
 def test_what_fuses(body: str, groups: str, why: str) -> None:
-    g, report = fuse(body if body.startswith("graph(") else graph(body))
+    g, report = fuse(ir("x, y: Float(2, 3) " * body.startswith("->") + body))
     assert " ".join(kinds(g)) == groups
     assert report.stats["alias.built"] == 1
     if why:

@@ -37,9 +37,9 @@ def reasons(text: str) -> dict[str, str]:
     return {note.where.split(" ")[0].lstrip("%"): note.reason for note in notes}
 
 
-def stays(body: str, why: str, inputs: str = "%x : Float(2, 4)") -> None:
-    """The in-place pass leaves the operator that makes ``%y`` in ``body`` as it is, because of ``why``."""
-    text = f"graph({inputs}):\n" + "".join(f"  {line}\n" for line in body.strip("\n").splitlines())
+def stays(body: str, why: str) -> None:
+    """The in-place pass leaves what makes ``y`` as it is, because of ``why``; a body without inputs has ``x``."""
+    text = ir("x: Float(2, 4) " * body.startswith("->") + body)
     assert why in reasons(text)["y"]
     assert not transform(text, "in-place").value("y").node.kind.endswith("_")
 
@@ -118,14 +118,7 @@ def test_torch_operators_need_types_that_tell():
 
 @pytest.mark.parametrize("type", ["Tensor", "Tensor(2, 4)", "ComplexFloat(2, 4)"])
 def test_absolute_values_that_may_be_of_complex_numbers_need_memory_of_their_own(type):
-    stays(
-        f"""
-  %a : {type} = aten::clone(%x)
-  %y : Tensor = aten::abs(%a)
-  return (%y)""",
-        "may have another shape or element type",
-        f"%x : {type}",
-    )
+    stays(f"x: {type} -> y\na: {type} = clone(x); y = abs(a)", "may have another shape or element type")
 
 
 def test_through_reshapes_branches_and_loops():
@@ -169,110 +162,71 @@ def test_donated_inputs_are_written():
 
 STAYS = """
 == constants and inputs are not written | %x may be an input that the caller keeps
-%y : Float(2, 4) = onnx::Relu(%x)
-return (%y)
+-> y
+y: Float(2, 4) = Relu(x)
 
 == constants and inputs are not written, once more | %w may be a constant
-%w : Float(1) = prim::Constant[value=tensor([1.])]()
-%y : Float(1) = onnx::Relu(%w)
-return (%y)
+-> y
+w: Float(1) = prim.Constant(value=tensor([1.])); y: Float(1) = Relu(w)
 
 == while another reader is to come | %a is used later
-%a : Float(2, 4) = onnx::Softmax(%x)
-%y : Float(2, 4) = onnx::Relu(%a)
-%z : Float(2, 4) = onnx::Sub(%a, %y)
-return (%z)
+-> z
+a: Float(2, 4) = Softmax(x); y: Float(2, 4) = Relu(a); z: Float(2, 4) = Sub(a, y)
 
 == what the graph returns | %a is used later
-%a : Float(2, 4) = onnx::Softmax(%x)
-%y : Float(2, 4) = onnx::Relu(%a)
-return (%a, %y)
+-> a, y
+a: Float(2, 4) = Softmax(x); y: Float(2, 4) = Relu(a)
 
 == while a view is to be read | %v is used later
-%a : Float(2, 4) = onnx::Softmax(%x)
-%v : Float(4, 2) = onnx::Transpose(%a)
-%y : Float(2, 4) = onnx::Relu(%a)
-return (%v, %y)
+-> v, y
+a: Float(2, 4) = Softmax(x); v: Float(4, 2) = Transpose(a); y: Float(2, 4) = Relu(a)
 
 == while a container holds it | %l is used later
-%n : int = prim::Constant[value=0]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%l : Tensor[] = prim::ListConstruct(%a)
-%y : Float(2, 4) = onnx::Relu(%a)
-%z : Tensor = aten::cat(%l, %n)
-return (%y, %z)
+-> y, z
+a: Float(2, 4) = Softmax(x); l: "Tensor[]" = prim.ListConstruct(a); y: Float(2, 4) = Relu(a); z = cat(l, 0)
 
-== what the caller holds | %a may have escaped to unknown code | %x : Float(2, 4), %l : Tensor[]
-%a : Float(2, 4) = onnx::Softmax(%x)
-%m : Tensor[] = aten::append(%l, %a)
-%y : Float(2, 4) = onnx::Relu(%a)
-return (%y)
+== what the caller holds | %a may have escaped to unknown code
+x: Float(2, 4); l: Tensor[] -> y
+a: Float(2, 4) = Softmax(x); m: "Tensor[]" = append(l, a); y: Float(2, 4) = Relu(a)
 
 == what unknown code may hold | %a may have escaped to unknown code
-%a : Float(2, 4) = onnx::Softmax(%x)
-%n : int = my::keep(%a)
-%y : Float(2, 4) = onnx::Relu(%a)
-return (%y)
+-> y
+a: Float(2, 4) = Softmax(x); n: int = my.keep(a); y: Float(2, 4) = Relu(a)
 
-== in a loop what the next iteration reads | %a is used later | %x : Float(2, 4), %n : int
-%t : bool = prim::Constant[value=1]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%l : Float(2, 4) = prim::Loop(%n, %t, %x)
-  block0(%i : int, %p : Float(2, 4)):
-    %y : Float(2, 4) = onnx::Relu(%a)
-    -> (%t, %y)
-return (%l)
+== in a loop what the next iteration reads | %a is used later
+x: Float(2, 4); n: int -> l
+a: Float(2, 4) = Softmax(x); l: Float(2, 4) = prim.Loop(n, True, x)
+with block(i=int, p=Float(2, 4)): y: Float(2, 4) = Relu(a); yield True, y
 
-== a view of what a loop carries and reads later | %p is used later | %x : Float(2, 4), %n : Long()
-%go : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%r : Float(2, 4) = onnx::Loop(%n, %go, %a)
-  block0(%i : Long(), %c : Bool(), %p : Float(2, 4)):
-    %v : Float(2, 4) = onnx::Reshape(%p, %to)
-    %y : Float(2, 4) = onnx::Relu(%v)
-    %s : Float(2, 4) = onnx::Sub(%p, %y)
-    -> (%c, %s)
-return (%r)
+== a view of what a loop carries and reads later | %p is used later
+x: Float(2, 4); n: Long() -> r
+a: Float(2, 4) = Softmax(x); r: Float(2, 4) = Loop(n, True, a)
+with block(i=Long(), c=Bool(), p=Float(2, 4)):
+    v: Float(2, 4) = Reshape(p, [2, 4]); y: Float(2, 4) = Relu(v); s: Float(2, 4) = Sub(p, y); yield c, s
 
-== what a branch may have given and is read later | %c is used later | %x : Float(2, 4), %q : Bool()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Exp(%x)
-%c : Float(2, 4) = prim::If(%q)
-  block0():
-    -> (%a)
-  block1():
-    -> (%b)
-%y : Float(2, 4) = onnx::Relu(%a)
-%z : Float(2, 4) = onnx::Sub(%c, %y)
-return (%z)
+== what a branch may have given and is read later | %c is used later
+x: Float(2, 4); q: Bool() -> z
+a: Float(2, 4) = Softmax(x); b: Float(2, 4) = Exp(x); c: Float(2, 4) = a if q else b; y: Float(2, 4) = Relu(a)
+z: Float(2, 4) = Sub(c, y)
 
 == a view of what was made in place and is read later | %b is used later
-%to : Long(2) = prim::Constant[value=tensor([2, 4])]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Relu(%a)
-%v : Float(2, 4) = onnx::Reshape(%b, %to)
-%y : Float(2, 4) = onnx::Exp(%v)
-%z : Float(2, 4) = onnx::Sub(%b, %y)
-return (%z)
+-> z
+a: Float(2, 4) = Softmax(x); b: Float(2, 4) = Relu(a); v: Float(2, 4) = Reshape(b, [2, 4]); y: Float(2, 4) = Exp(v)
+z: Float(2, 4) = Sub(b, y)
 
-== a carried value that an earlier one still is | %p is used later | %x : Float(2, 4), %n : int
+== a carried value that an earlier one still is | %p is used later
 # %q of one iteration is %p of the next, which is read after %q is made.
-%t : bool = prim::Constant[value=1]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::LogSoftmax(%x)
-%l : Float(2, 4), %m : Float(2, 4) = prim::Loop(%n, %t, %a, %b)
-  block0(%i : int, %p : Float(2, 4), %q : Float(2, 4)):
-    %y : Float(2, 4) = onnx::Relu(%p)
-    %z : Float(2, 4) = onnx::Sub(%q, %p)
-    -> (%t, %y, %z)
-return (%l, %m)
+x: Float(2, 4); n: int -> l, m
+a: Float(2, 4) = Softmax(x); b: Float(2, 4) = LogSoftmax(x)
+l[Float(2, 4)], m[Float(2, 4)] = prim.Loop(n, True, a, b)
+with block(i=int, p=Float(2, 4), q=Float(2, 4)):
+    y: Float(2, 4) = Relu(p); z: Float(2, 4) = Sub(q, p); yield True, y, z
 """
 
 
-@pytest.mark.parametrize(("body", "why", "inputs"), cases(STAYS, "", "%x : Float(2, 4)"))
-def test_operators_stay(body, why, inputs):
-    stays(body, why, inputs)
+@pytest.mark.parametrize(("body", "why"), cases(STAYS, ""))
+def test_operators_stay(body, why):
+    stays(body, why)
 
 
 def test_the_last_of_two_readers_writes():
@@ -328,44 +282,25 @@ graph(%x : Float(n, 257)):
 
 
 def test_not_the_same_memory_twice():
-    for operation in ("onnx::Max(%a, %a)", "onnx::Sum(%a, %a, %a)", "onnx::Pow(%a, %a)"):
-        text = f"%a : Float(2, 4) = onnx::Softmax(%x)\n%y : Float(2, 4) = {operation}\nreturn (%y)"
-        stays(text, "another operand")
-    stays(
-        """
-%a : Float(4, 4) = onnx::MatMul(%x, %x)
-%v : Float(4, 4) = onnx::Transpose(%a)
-%y : Float(4, 4) = onnx::Add(%a, %v)
-return (%y)
-""",
-        "another operand",
-        "%x : Float(4, 4)",
-    )
+    for operation in ("Max(a, a)", "Sum(a, a, a)", "Pow(a, a)"):
+        stays(f"-> y\na: Float(2, 4) = Softmax(x); y: Float(2, 4) = {operation}", "another operand")
+    square = "a: Float(4, 4) = MatMul(x, x); v: Float(4, 4) = Transpose(a); y: Float(4, 4) = Add(a, v)"
+    stays(f"x: Float(4, 4) -> y\n{square}", "another operand")
 
 
 @pytest.mark.parametrize(
     "view",
     [
-        "%v : Float(2, 4) = onnx::Expand(%a, %shape)",
-        "%v : Float(2, 4) = aten::expand(%a, %sizes)",
-        "%v : Float(2, 4) = onnx::Transpose(%a)",
-        "%v : Float(2, 4), %rest : Float(2, 4) = onnx::Split(%a)",
-        "%v : Float(2, 4) = aten::select(%a, %n, %n)",
+        "v: Float(2, 4) = Expand(a, [2, 4])",
+        "v: Float(2, 4) = expand(a, [2, 4])",
+        "v: Float(2, 4) = Transpose(a)",
+        "v[Float(2, 4)], rest[Float(2, 4)] = Split(a)",
+        "v: Float(2, 4) = select(a, 0, 0)",
     ],
 )
 def test_not_what_is_less_or_more_than_its_memory(view):
-    stays(
-        f"""
-%n : int = prim::Constant[value=0]()
-%sizes : int[] = prim::Constant[value=[2, 4]]()
-%shape : Long(2) = prim::Constant[value=tensor([2, 4])]()
-%a : Tensor = onnx::Softmax(%x)
-{view}
-%y : Float(2, 4) = onnx::Relu(%v)
-return (%y)
-""",
-        "may be a part of something larger, out of order, or repeat elements",
-    )
+    why = "may be a part of something larger, out of order, or repeat elements"
+    stays(f"-> y\na = Softmax(x); {view}; y: Float(2, 4) = Relu(v)", why)
 
 
 def test_not_in_one_branch_what_a_loop_around_reads_in_the_other():

@@ -10,262 +10,152 @@ import numpy as np
 import pytest
 
 import irc
-from irc.ir import Graph, Module, parse_module
+from irc.ir import Graph, Module
 from irc.passes import PassContext, registry
 from irc.passes.constant_fold import ConstantFold
 from irc.passes.merging import Cse
 from irc.runtime.plan import lower
 from tests.graphs import ir_module
-from tests.passes.helpers import kinds, run_passes
+from tests.passes.helpers import cases, kinds, run_passes
 
 X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
 Y = np.array([[2, 0, -1], [3, -3, 1]], np.float32)
 
-HEAD = """graph(%x : Tensor, %y : Tensor, %n : int, %q : bool):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %true : bool = prim::Constant[value=1]()
-  %k : Float(2, 3) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6.])]()
-"""
+K = "k: Float(2, 3) = prim.Constant(value=tensor([1., 2., 3., 4., 5., 6.]))"
 
 PROGRAMS = {
-    "1: two values that a loop swaps": """
-%a : Tensor = aten::clone(%x)
-%b : Tensor = aten::clone(%y)
-%before : Tensor = aten::neg(%b)
-%p : Tensor, %r : Tensor = prim::Loop(%n, %true, %a, %b)
-  block0(%i : int, %u : Tensor, %v : Tensor):
-    %w : Tensor = aten::add_(%u, %one)
-    -> (%true, %v, %u)
-%after : Tensor = aten::neg(%b)
-return (%before, %after, %p, %r)
-""",
-    "1: the next iteration writes what this one returns": """
-%a : Tensor = aten::clone(%x)
-%c : Float(2, 3) = aten::clone(%k)
-%before : Float(2, 3) = aten::neg(%c)
-%p : Tensor = prim::Loop(%n, %true, %a)
-  block0(%i : int, %u : Tensor):
-    %d : Tensor = aten::neg(%c)
-    %w : Tensor = aten::add_(%u, %d)
-    -> (%true, %c)
-%after : Tensor = aten::neg(%c)
-return (%before, %after, %p)
-""",
-    "1: what an iteration reads after the write of the last": """
-%a : Float(2, 3) = aten::clone(%k)
-%p : Tensor = prim::Loop(%n, %true, %x)
-  block0(%i : int, %u : Tensor):
-    %d : Tensor = aten::neg(%a)
-    %e : Tensor = aten::add(%u, %d)
-    %f : Tensor = aten::neg(%a)
-    %g : Tensor = aten::add(%e, %f)
-    %w : Tensor = aten::add_(%a, %one)
-    -> (%true, %g)
-return (%p, %a)
-""",
-    "2: a loop that may make no iteration": """
-%a : Tensor = aten::clone(%x)
-%b : Tensor = prim::Loop(%n, %true, %a)
-  block0(%i : int, %u : Tensor):
-    %v : Tensor = aten::add(%u, %one)
-    -> (%true, %v)
-%before : Tensor = aten::mul(%a, %one)
-%w : Tensor = aten::add_(%b, %one)
-%after : Tensor = aten::mul(%a, %one)
-return (%before, %after)
-""",
-    "3: an element of a list": """
-%a : Tensor = aten::clone(%x)
-%l : Tensor[] = prim::ListConstruct(%a, %y)
-%before : Tensor = aten::cat(%l, %zero)
-%e : Tensor = aten::__getitem__(%l, %zero)
-%w : Tensor = aten::add_(%e, %one)
-%after : Tensor = aten::cat(%l, %zero)
-%stacked : Tensor = aten::stack(%l, %zero)
-return (%before, %after, %stacked)
-""",
-    "3: an element of a list in a list, of a sum of lists, of a copy": """
-%a : Tensor = aten::clone(%x)
-%l : Tensor[] = prim::ListConstruct(%a)
-%ll : Tensor[][] = prim::ListConstruct(%l)
-%before : Tensor = aten::cat(%l, %zero)
-%m : Tensor[] = aten::__getitem__(%ll, %zero)
-%e : Tensor = aten::__getitem__(%m, %zero)
-%w : Tensor = aten::mul_(%e, %y)
-%between : Tensor = aten::cat(%l, %zero)
-%s : Tensor[] = aten::add(%l, %l)
-%t : Tensor[] = aten::list(%s)
-%f : Tensor = aten::__getitem__(%t, %one)
-%v : Tensor = aten::add_(%f, %one)
-%after : Tensor = aten::cat(%l, %zero)
-return (%before, %between, %after)
-""",
-    "3: a list that grows, and one whose element changes": """
-%a : Tensor = aten::clone(%x)
-%l : Tensor[] = prim::ListConstruct(%y)
-%before : Tensor = aten::cat(%l, %zero)
-%m : Tensor[] = aten::append(%l, %a)
-%between : Tensor = aten::cat(%l, %zero)
-%o : Tensor[] = aten::_set_item(%l, %zero, %k)
-%w : Tensor = aten::neg_(%a)
-%after : Tensor = aten::cat(%l, %zero)
-return (%before, %between, %after)
-""",
-    "3: a dictionary's value, a tuple's element": """
-%key : str = prim::Constant[value="key"]()
-%a : Tensor = aten::clone(%x)
-%d : Dict(str, Tensor) = prim::DictConstruct(%key, %a)
-%t : (Tensor, Tensor) = prim::TupleConstruct(%a, %y)
-%before : Tensor = aten::neg(%a)
-%e : Tensor = aten::__getitem__(%d, %key)
-%w : Tensor = aten::add_(%e, %one)
-%f : Tensor, %g : Tensor = prim::TupleUnpack(%t)
-%after : Tensor = aten::neg(%a)
-%h : Tensor = aten::neg(%f)
-return (%before, %after, %h)
-""",
-    "4: a tensor that is known as Any": """
-%a : Tensor = aten::clone(%x)
-%l : Any[] = prim::ListConstruct(%a, %one)
-%before : Tensor = aten::neg(%a)
-%e : Any = aten::__getitem__(%l, %zero)
-%t : Tensor = prim::unchecked_cast(%e)
-%w : Tensor = aten::add_(%t, %one)
-%after : Tensor = aten::neg(%a)
-return (%before, %after)
-""",
-    "5: broadcast tensors": """
-%a : Tensor = aten::clone(%x)
-%l : Tensor[] = prim::ListConstruct(%a, %y)
-%b : Tensor[] = aten::broadcast_tensors(%l)
-%before : Tensor = aten::neg(%a)
-%e : Tensor = aten::__getitem__(%b, %zero)
-%w : Tensor = aten::add_(%e, %one)
-%after : Tensor = aten::neg(%a)
-return (%before, %after)
-""",
-    "6: lists that hold each other": """
-%a : Tensor = aten::clone(%x)
-%c : Any[] = prim::ListConstruct(%a)
-%o : Any[] = prim::ListConstruct(%c)
-%i : Any[] = prim::ListConstruct(%o)
-%m : Any[] = aten::append(%o, %i)
-%before : Tensor = aten::neg(%a)
-%p : Any = aten::__getitem__(%i, %zero)
-%r : Any[] = prim::unchecked_cast(%p)
-%s : Any = aten::__getitem__(%r, %zero)
-%t : Any[] = prim::unchecked_cast(%s)
-%u : Any = aten::__getitem__(%t, %zero)
-%v : Tensor = prim::unchecked_cast(%u)
-%w : Tensor = aten::add_(%v, %one)
-%after : Tensor = aten::neg(%a)
-return (%before, %after)
-""",
-    "a write through a view of a view": """
-%a : Tensor = aten::clone(%x)
-%before : Tensor = aten::neg(%a)
-%t : Tensor = aten::t(%a)
-%v : Tensor = aten::select(%t, %zero, %one)
-%w : Tensor = aten::add_(%v, %one)
-%after : Tensor = aten::neg(%a)
-%again : Tensor = aten::neg(%a)
-return (%before, %after, %again)
-""",
-    "a view taken before and after": """
-%a : Tensor = aten::clone(%x)
-%u : Tensor = aten::select(%a, %zero, %zero)
-%before : Tensor = aten::neg(%u)
-%w : Tensor = aten::add_(%a, %y)
-%v : Tensor = aten::select(%a, %zero, %zero)
-%after : Tensor = aten::neg(%v)
-return (%before, %after)
-""",
-    "equal copies, one of them written": """
-%a : Tensor = aten::clone(%x)
-%b : Tensor = aten::clone(%x)
-%w : Tensor = aten::add_(%a, %one)
-return (%a, %b)
-""",
-    "a written copy of a constant": """
-%a : Float(2, 3) = aten::clone(%k)
-%b : Float(2, 3) = aten::neg(%k)
-%w : Tensor = aten::add_(%a, %one)
-%v : Tensor = aten::relu_(%b)
-%c : Float(2, 3) = aten::clone(%k)
-return (%a, %b, %c)
-""",
-    "an input is written": """
-%before : Tensor = aten::neg(%x)
-%w : Tensor = aten::add_(%x, %one)
-%after : Tensor = aten::neg(%x)
-return (%before, %after)
-""",
-    "a write in a branch, to what it captures": """
-%a : Tensor = aten::clone(%x)
-%before : Tensor = aten::neg(%a)
-%r : Tensor = prim::If(%q)
-  block0():
-    %w : Tensor = aten::add_(%a, %one)
-    %d : Tensor = aten::neg(%a)
-    -> (%d)
-  block1():
-    %e : Tensor = aten::neg(%a)
-    -> (%e)
-%after : Tensor = aten::neg(%a)
-return (%before, %r, %after)
-""",
-    "a write to what one branch made and the other captured": """
-%a : Tensor = aten::clone(%x)
-%r : Tensor = prim::If(%q)
-  block0():
-    -> (%a)
-  block1():
-    %e : Tensor = aten::neg(%a)
-    -> (%e)
-%before : Tensor = aten::neg(%a)
-%w : Tensor = aten::add_(%r, %one)
-%after : Tensor = aten::neg(%a)
-return (%before, %after, %r)
-""",
-    "a branch that a constant decides, with a write": """
-%a : Tensor = aten::clone(%x)
-%before : Tensor = aten::neg(%a)
-%r : Tensor = prim::If(%true)
-  block0():
-    %w : Tensor = aten::add_(%a, %one)
-    -> (%w)
-  block1():
-    -> (%a)
-%after : Tensor = aten::neg(%a)
-return (%before, %r, %after)
-""",
-    "a write whose result nothing uses, seen by a result": """
-%a : Tensor = aten::clone(%x)
-%v : Tensor = aten::select(%a, %zero, %one)
-%w : Tensor = aten::copy_(%v, %k0)
-return (%a)
-""".replace("%v : ", "%k0 : Float(3) = prim::Constant[value=tensor([7., 8., 9.])]()\n%v : ", 1),
-    "a function that writes its argument": """
-%f : Function = prim::Constant[name="f"]()
-%a : Tensor = aten::clone(%x)
-%before : Tensor = aten::neg(%a)
-%r : Tensor = prim::CallFunction(%f, %a)
-%between : Tensor = aten::neg(%a)
-%w : Tensor = aten::add_(%r, %one)
-%after : Tensor = aten::neg(%a)
-return (%before, %between, %after)
-""",
+    case.id: case.values[0]
+    for case in cases("""
+== 1: two values that a loop swaps
+-> before, after, p, r
+a = clone(x); b = clone(y); before = neg(b)
+p, r = prim.Loop(n, True, a, b)
+with block(i=int, u=Tensor, v=Tensor): w = add_(u, 1); yield True, v, u
+after = neg(b)
+
+== 1: the next iteration writes what this one returns
+-> before, after, p
+a = clone(x); c: Float(2, 3) = clone(k)
+before: Float(2, 3) = neg(c); p = prim.Loop(n, True, a)
+with block(i=int, u=Tensor): w = add_(u, neg(c)); yield True, c
+after = neg(c)
+
+== 1: what an iteration reads after the write of the last
+-> p, a
+a: Float(2, 3) = clone(k)
+p = prim.Loop(n, True, x)
+with block(i=int, u=Tensor): e = add(u, neg(a)); g = add(e, neg(a)); w = add_(a, 1); yield True, g
+
+== 2: a loop that may make no iteration
+-> before, after
+a = clone(x); b = prim.Loop(n, True, a)
+with block(i=int, u=Tensor): v = add(u, 1); yield True, v
+before = mul(a, 1); w = add_(b, 1); after = mul(a, 1)
+
+== 3: an element of a list
+-> before, after, stacked
+l: "Tensor[]" = prim.ListConstruct(clone(x), y); before = cat(l, 0); w = add_(__getitem__(l, 0), 1)
+after = cat(l, 0); stacked = stack(l, 0)
+
+== 3: an element of a list in a list, of a sum of lists, of a copy
+-> before, between, after
+l: "Tensor[]" = prim.ListConstruct(clone(x))
+ll: "Tensor[][]" = prim.ListConstruct(l); before = cat(l, 0); m: "Tensor[]" = __getitem__(ll, 0)
+w = mul_(__getitem__(m, 0), y); between = cat(l, 0); s: "Tensor[]" = add(l, l); t: "Tensor[]" = list(s)
+v = add_(__getitem__(t, 1), 1); after = cat(l, 0)
+
+== 3: a list that grows, and one whose element changes
+-> before, between, after
+a = clone(x)
+l: "Tensor[]" = prim.ListConstruct(y); before = cat(l, 0); m: "Tensor[]" = append(l, a); between = cat(l, 0)
+o: "Tensor[]" = _set_item(l, 0, k); w = neg_(a); after = cat(l, 0)
+
+== 3: a dictionary's value, a tuple's element
+-> before, after, h
+a = clone(x)
+d: Dict(str, Tensor) = prim.DictConstruct("key", a); t: "(Tensor, Tensor)" = prim.TupleConstruct(a, y)
+before = neg(a); w = add_(__getitem__(d, "key"), 1); f, g = prim.TupleUnpack(t); after = neg(a); h = neg(f)
+
+== 4: a tensor that is known as Any
+-> before, after
+a = clone(x)
+l: "Any[]" = prim.ListConstruct(a, 1); before = neg(a); e: Any = __getitem__(l, 0)
+w = add_(prim.unchecked_cast(e), 1); after = neg(a)
+
+== 5: broadcast tensors
+-> before, after
+a = clone(x)
+l: "Tensor[]" = prim.ListConstruct(a, y); b: "Tensor[]" = broadcast_tensors(l); before = neg(a)
+w = add_(__getitem__(b, 0), 1); after = neg(a)
+
+== 6: lists that hold each other
+-> before, after
+a = clone(x)
+c: "Any[]" = prim.ListConstruct(a); o: "Any[]" = prim.ListConstruct(c); i: "Any[]" = prim.ListConstruct(o)
+m: "Any[]" = append(o, i); before = neg(a); p: Any = __getitem__(i, 0); r: "Any[]" = prim.unchecked_cast(p)
+s: Any = __getitem__(r, 0); t: "Any[]" = prim.unchecked_cast(s); u: Any = __getitem__(t, 0)
+w = add_(prim.unchecked_cast(u), 1); after = neg(a)
+
+== a write through a view of a view
+-> before, after, again
+a = clone(x); before = neg(a)
+w = add_(select(t(a), 0, 1), 1); after = neg(a); again = neg(a)
+
+== a view taken before and after
+-> before, after
+a = clone(x); before = neg(select(a, 0, 0))
+w = add_(a, y); after = neg(select(a, 0, 0))
+
+== equal copies, one of them written
+-> a, b
+a = clone(x); b = clone(x); w = add_(a, 1)
+
+== a written copy of a constant
+-> a, b, c
+a: Float(2, 3) = clone(k)
+b: Float(2, 3) = neg(k); w = add_(a, 1); v = relu_(b); c: Float(2, 3) = clone(k)
+
+== an input is written
+-> before, after
+before = neg(x); w = add_(x, 1)
+after = neg(x)
+
+== a write in a branch, to what it captures
+-> before, r, after
+a = clone(x); before = neg(a)
+r = prim.If(q)
+with block(): w = add_(a, 1); d = neg(a); yield d
+with block(): e = neg(a); yield e
+after = neg(a)
+
+== a write to what one branch made and the other captured
+-> before, after, r
+a = clone(x); r = prim.If(q)
+with block(): yield a
+with block(): e = neg(a); yield e
+before = neg(a); w = add_(r, 1); after = neg(a)
+
+== a branch that a constant decides, with a write
+-> before, r, after
+a = clone(x); before = neg(a)
+r = prim.If(True)
+with block(): w = add_(a, 1); yield w
+with block(): yield a
+after = neg(a)
+
+== a write whose result nothing uses, seen by a result
+-> a
+a = clone(x)
+k0: Float(3) = prim.Constant(value=tensor([7., 8., 9.])); w = copy_(select(a, 0, 1), k0)
+
+== a function that writes its argument
+-> before, between, after
+f: Function = prim.Constant(name="f")
+a = clone(x); before = neg(a); r = prim.CallFunction(f, a); between = neg(a); w = add_(r, 1); after = neg(a)
+""")
 }
 
-FUNCTION = """
-graph f(%p : Tensor):
-  %two : int = prim::Constant[value=2]()
-  %t : Tensor = aten::t(%p)
-  %w : Tensor = aten::mul_(%t, %two)
-  %r : Tensor = aten::t(%w)
-  return (%r)
-"""
+FUNCTION = "\n\nf | p: Tensor -> r\nr = t(mul_(t(p), 2))"
 
 PIPELINES = [
     *sorted(set(registry.names()) - {"freeze"}),
@@ -276,8 +166,9 @@ PIPELINES = [
 
 
 def module(name: str) -> Module:
-    body = "".join(f"  {line}\n" for line in PROGRAMS[name].strip("\n").splitlines())
-    return parse_module(HEAD + body + (FUNCTION if "CallFunction" in body else ""))
+    outputs, _, body = PROGRAMS[name].partition("\n")
+    text = f"x, y: Tensor; n: int; q: bool {outputs}\n{K}\n{body}"
+    return ir_module(text + FUNCTION * ("CallFunction" in body))
 
 
 def outcome(graph: Graph, iterations: int, choice: bool) -> list[Any]:
@@ -344,12 +235,9 @@ def test_equal_reads_without_a_write_between_are_merged():
 
 
 def test_a_write_made_functional_may_be_merged_with_what_it_equals():
-    text = """  %a : Tensor = aten::clone(%x)
-  %b : Tensor = aten::add(%a, %one)
-  %w : Tensor = aten::add_(%a, %one)
-  return (%b, %w)
-"""
-    target = parse_module(HEAD + text)
+    target = ir_module(
+        "x: Tensor", "a = clone(x); one: int = prim.Constant(value=1); b = add(a, one); w = add_(a, one)", "b, w"
+    )
     assert not Cse().run(target.main, PassContext(target))
     run_passes(target, "remove-mutation,cse,dce")
     assert kinds(target.main) == ["clone", "add", "overwrite"], "which keeps the element type of what was written"
@@ -357,8 +245,8 @@ def test_a_write_made_functional_may_be_merged_with_what_it_equals():
 
 def test_copies_of_constants_are_folded_unless_something_writes_into_them():
     """The element type and shape are known, so that nothing but the write stands in the way."""
-    head = HEAD + "  %a : Float(2, 3) = aten::clone(%k)\n"
-    read = parse_module(head + "  %b : Float(2, 3) = aten::neg(%a)\n  return (%a, %b)\n")
-    written = parse_module(head + "  %b : Float(2, 3) = aten::neg_(%a)\n  return (%a, %b)\n")
+    read, written = (
+        ir_module("", f"{K}; a: Float(2, 3) = clone(k); b: Float(2, 3) = {op}(a)", "a, b") for op in ("neg", "neg_")
+    )
     assert ConstantFold().run(read.main, PassContext(read))
     assert not ConstantFold().run(written.main, PassContext(written))

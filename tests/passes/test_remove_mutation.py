@@ -1,6 +1,7 @@
 """In-place operators made functional: the same results, no writes; and each reason why some stay."""
 
 from itertools import product
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,11 @@ from tests.passes.helpers import assert_same_results, cases, kinds, run_passes
 X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
 Y = np.array([[5, -1, 2], [0, 7, -4]], np.float32)
 
-HEAD = """graph(%x : Tensor, %y : Tensor, %n : int, %q : bool):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %none : NoneType = prim::Constant()
-  %true : bool = prim::Constant[value=1]()
-  %a : Tensor = aten::clone(%x)
-"""
 
-
-def program(body: str) -> str:
-    return HEAD + "".join(f"  {line}\n" for line in body.strip("\n").splitlines())
+def program(text: str) -> str:
+    """IR text of a program as for `ir`; after outputs alone come statements on `x` and its copy `a`."""
+    outputs, _, body = dedent(text).strip("\n").partition("\n")
+    return ir(f"x, y: Tensor; n: int; q: bool {outputs}\na = clone(x)\n{body}" if outputs.startswith("->") else text)
 
 
 def without_writes(text: str, *feeds: tuple[Any, ...]) -> Graph:
@@ -50,7 +44,7 @@ def removed(body: str) -> Graph:
 
 def stays(body: str, why: str) -> None:
     """The writes in a program, or a whole graph, stay, because of ``why``."""
-    graph = parse_graph(body if body.startswith("graph(") else program(body))
+    graph = parse_graph(program(body))
     before = str(graph)
     report = run_passes(graph, "remove-mutation")
     assert str(graph) == before
@@ -63,141 +57,86 @@ def stays(body: str, why: str) -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        "aten::select(%a, %zero, %one)",
-        "aten::select(%a, %one, %zero)",
-        "aten::slice(%a, %one, %one)",
-        "aten::slice(%a, %one, %none, %none, %two)",
-        "aten::t(%a)",
-        "aten::transpose(%a, %zero, %one)",
-        "aten::permute(%a, %order)",
-        "aten::unsqueeze(%a, %one)",
-        "aten::squeeze(%a)",
-        "aten::view(%a, %sizes)",
-        "aten::detach(%a)",
+        "select(a, 0, 1)",
+        "select(a, 1, 0)",
+        "slice(a, 1, 1)",
+        "slice(a, 1, None, None, 2)",
+        "t(a)",
+        "transpose(a, 0, 1)",
+        "permute(a, order)",
+        "unsqueeze(a, 1)",
+        "squeeze(a)",
+        "view(a, [3, 2])",
+        "detach(a)",
     ],
 )
 def test_what_is_written_into_a_view_is_seen_in_the_whole_and_in_other_views(view):
     graph = removed(f"""
-%order : int[] = prim::ListConstruct(%one, %zero)
-%sizes : int[] = prim::Constant[value=[3, 2]]()
-%v : Tensor = {view}
-%row : Tensor = aten::select(%a, %zero, %one)
-%before : Tensor = aten::neg(%row)
-%w : Tensor = aten::mul_(%v, %two)
-%after : Tensor = aten::neg(%row)
-return (%a, %v, %w, %row, %before, %after)
-""")
+        -> a, v, w, row, before, after
+        order = prim.ListConstruct(1, 0); v = {view}; row = select(a, 0, 1)
+        before = neg(row); w = mul_(v, 2); after = neg(row)
+    """)
     assert "mul" in kinds(graph)
 
 
 REMOVED = """
 == views of views
-%t : Tensor = aten::t(%a)
-%s : Tensor = aten::slice(%t, %zero, %one)
-%e : Tensor = aten::select(%s, %one, %zero)
-%w : Tensor = aten::add_(%e, %one)
-%u : Tensor = aten::relu_(%t)
-return (%a, %t, %s, %e, %w, %u)
+-> a, t, s, e, w, u
+t = t(a); s = slice(t, 0, 1); e = select(s, 1, 0); w = add_(e, 1); u = relu_(t)
 
 == a write may read what it writes
-%v : Tensor = aten::slice(%a, %one, %zero, %two)
-%u : Tensor = aten::slice(%a, %one, %one)
-%c : Tensor = aten::clone(%u)
-%w : Tensor = aten::add_(%v, %c)
-%z : Tensor = aten::mul_(%a, %a)
-return (%a, %v, %u, %z)
+-> a, v, u, z
+v = slice(a, 1, 0, 2); u = slice(a, 1, 1); w = add_(v, clone(u)); z = mul_(a, a)
 
 == broadcast writes keep the shape
-%r : Tensor = aten::select(%y, %zero, %one)
-%w : Tensor = aten::copy_(%a, %r)
-%v : Tensor = aten::slice(%a, %one, %zero, %two)
-%k : Tensor = aten::select(%y, %zero, %zero)
-%h : Tensor = aten::slice(%k, %zero, %zero, %two)
-%u : Tensor = aten::add_(%v, %h)
-return (%a, %w, %u)
+-> a, w, u
+w = copy_(a, select(y, 0, 1)); v = slice(a, 1, 0, 2); u = add_(v, slice(select(y, 0, 0), 0, 0, 2))
 
 == a loop carries the memory
-%v : Tensor = aten::select(%a, %zero, %zero)
-%r : Tensor = prim::Loop(%n, %true, %y)
-  block0(%i : int, %p : Tensor):
-    %s : Tensor = aten::select(%p, %zero, %one)
-    %w : Tensor = aten::add_(%v, %s)
-    %m : Tensor = aten::add(%p, %a)
-    -> (%true, %m)
-return (%a, %v, %r)
+-> a, v, r
+v = select(a, 0, 0); r = prim.Loop(n, True, y)
+with block(i=int, p=Tensor): w = add_(v, select(p, 0, 1)); m = add(p, a); yield True, m
 
 == what a loop carries unchanged is the memory itself
-%r : Tensor = prim::Loop(%n, %true, %a)
-  block0(%i : int, %p : Tensor):
-    %w : Tensor = aten::add_(%p, %y)
-    %b : Tensor = prim::If(%q)
-      block0():
-        %u : Tensor = aten::relu_(%w)
-        -> (%u)
-      block1():
-        -> (%a)
-    -> (%true, %b)
-%z : Tensor = aten::neg_(%r)
-return (%a, %r)
+-> a, r
+r = prim.Loop(n, True, a)
+with block(i=int, p=Tensor):
+    w = add_(p, y); b = prim.If(q)
+    with block(): u = relu_(w); yield u
+    with block(): yield a
+    yield True, b
+z = neg_(r)
 
 == nested loops
-%r : Tensor = prim::Loop(%n, %true, %y)
-  block0(%i : int, %p : Tensor):
-    %w : Tensor = aten::add_(%a, %p)
-    %s : Tensor = prim::Loop(%two, %true, %p)
-      block0(%j : int, %o : Tensor):
-        %u : Tensor = aten::mul_(%a, %two)
-        %m : Tensor = aten::add(%o, %a)
-        -> (%true, %m)
-    -> (%true, %s)
-return (%a, %r)
+-> a, r
+r = prim.Loop(n, True, y)
+with block(i=int, p=Tensor):
+    w = add_(a, p); s = prim.Loop(2, True, p)
+    with block(j=int, o=Tensor): u = mul_(a, 2); m = add(o, a); yield True, m
+    yield True, s
 
 == lists and copies that are done with do not matter
-%sizes : int[] = prim::Constant[value=[3, 2]]()
-%l : Tensor[] = prim::ListConstruct(%a, %y)
-%b : Tensor = aten::cat(%l, %zero)
-%c : Tensor = aten::reshape(%a, %sizes)
-%d : Tensor = aten::neg(%c)
-%w : Tensor = aten::add_(%a, %one)
-%m : Tensor[] = prim::ListConstruct(%a, %y)
-%e : Tensor = aten::cat(%m, %zero)
-return (%a, %b, %d, %e)
+-> a, b, d, e
+l: "Tensor[]" = prim.ListConstruct(a, y); b = cat(l, 0); d = neg(reshape(a, [3, 2])); w = add_(a, 1)
+m: "Tensor[]" = prim.ListConstruct(a, y); e = cat(m, 0)
 
 == a list that is read later is made anew
-%l : Tensor[] = prim::ListConstruct(%a, %y)
-%w : Tensor = aten::add_(%a, %one)
-%b : Tensor = aten::cat(%l, %zero)
-return (%b)
+-> b
+l: "Tensor[]" = prim.ListConstruct(a, y); w = add_(a, 1); b = cat(l, 0)
 
 == a list of several that are written
-%c : Tensor = aten::clone(%y)
-%l : Tensor[] = prim::ListConstruct(%a, %c)
-%w : Tensor = aten::add_(%a, %one)
-%b : Tensor = aten::cat(%l, %zero)
-%v : Tensor = aten::add_(%c, %one)
-%d : Tensor = aten::cat(%l, %zero)
-%u : Tensor = aten::mul_(%a, %two)
-%t : Tensor = aten::mul_(%c, %two)
-%e : Tensor = aten::cat(%l, %zero)
-return (%b, %d, %e, %a)
+-> b, d, e, a
+c = clone(y); l: "Tensor[]" = prim.ListConstruct(a, c); w = add_(a, 1); b = cat(l, 0); v = add_(c, 1); d = cat(l, 0)
+u = mul_(a, 2); t = mul_(c, 2); e = cat(l, 0)
 
 == what a loop carries in the place of the memory is not the memory
-%r : Tensor = prim::Loop(%n, %true, %a)
-  block0(%i : int, %p : Tensor):
-    %s : Tensor = aten::neg(%p)
-    %w : Tensor = aten::mul_(%a, %two)
-    %u : Tensor = aten::add(%s, %one, %one)
-    -> (%true, %u)
-return (%r, %a)
+-> r, a
+r = prim.Loop(n, True, a)
+with block(i=int, p=Tensor): s = neg(p); w = mul_(a, 2); u = add(s, 1, 1); yield True, u
 
 == a view taken anew does not mind how the memory is laid out
-%sizes : int[] = prim::Constant[value=[3, 2]]()
-%t : Tensor = aten::t(%a)
-%u : Tensor = aten::t(%y)
-%b : Tensor = aten::contiguous(%u)
-%w : Tensor = aten::add_(%t, %b)
-%v : Tensor = aten::view(%a, %sizes)
-return (%a, %t, %w, %v)
+-> a, t, w, v
+t = t(a); w = add_(t, contiguous(t(y))); v = view(a, [3, 2])
 """
 
 
@@ -216,28 +155,19 @@ def test_the_element_type_of_the_target_stays():
 @pytest.mark.parametrize(
     ("write", "x"),
     [
-        ("%w : Tensor = aten::add_(%a, %p)", np.array([1, 2])),
-        ("%w : Tensor = aten::div_(%a, %one)", np.array([1, 2])),
-        ("%w : Tensor = aten::clamp_(%a, %p, %p)", np.array([1, 2])),
-        ("%w : Tensor = aten::pow_(%a, %p)", np.array([1, 2])),
-        ("%w : Tensor = aten::addcmul_(%a, %y, %y)", np.array([1, 2])),
-        ("%v : Tensor = aten::select(%a, %zero, %one)\n  %w : Tensor = aten::mul_(%v, %p)", np.array([1, 2])),
-        ("%v : Tensor = aten::unsqueeze(%a, %one)\n  %w : Tensor = aten::sub_(%v, %p)", np.array([1, 2])),
-        ("%w : Tensor = aten::mul_(%a, %two)", np.array([True, False])),
-        ("%v : Tensor = aten::slice(%a, %zero, %one)\n  %w : Tensor = aten::add_(%v, %one)", np.array([True, False])),
+        ("add_(a, 1.5)", np.array([1, 2])),
+        ("div_(a, 1)", np.array([1, 2])),
+        ("clamp_(a, 1.5, 1.5)", np.array([1, 2])),
+        ("pow_(a, 1.5)", np.array([1, 2])),
+        ("addcmul_(a, y, y)", np.array([1, 2])),
+        ("mul_(select(a, 0, 1), 1.5)", np.array([1, 2])),
+        ("sub_(unsqueeze(a, 1), 1.5)", np.array([1, 2])),
+        ("mul_(a, 2)", np.array([True, False])),
+        ("add_(slice(a, 0, 1), 1)", np.array([True, False])),
     ],
 )
 def test_what_the_target_cannot_hold_stays_an_error(write, x):
-    before = parse_graph(f"""
-graph(%x : Tensor, %y : Tensor):
-  %zero : int = prim::Constant[value=0]()
-  %one : int = prim::Constant[value=1]()
-  %two : int = prim::Constant[value=2]()
-  %p : float = prim::Constant[value=1.5]()
-  %a : Tensor = aten::clone(%x)
-  {write}
-  return (%a)
-""")
+    before = ir_graph("x, y: Tensor", f"a = clone(x); w = {write}", "a")
     after = before.copy()
     run_passes(after, "remove-mutation,cse,dce")
     assert "overwrite" in kinds(after)
@@ -247,19 +177,12 @@ graph(%x : Tensor, %y : Tensor):
 
 
 def test_comparisons_convert_truth_values():
-    text = """
-graph(%x : {type}, %y : Tensor):
-  %zero : int = prim::Constant[value=0]()
-  %a : {type} = aten::clone(%x)
-  %w : {type} = aten::gt_(%a, %zero)
-  %v : Tensor = aten::select(%a, %zero, %zero)
-  %u : Tensor = aten::le_(%v, %y)
-  return (%a, %v, %w)
-"""
+    text = "a: {0} = clone(x); w: {0} = gt_(a, 0); v = select(a, 0, 0); u = le_(v, y)"
     half = np.array(0.5, np.float32)
     for x in (np.array([-1, 2]), np.array([-1.5, 2], np.float32), np.array([False, True])):
-        without_writes(text.format(type="Tensor"), (x, half))
-    without_writes(text.format(type="Float(2)"), (np.float32([-1.5, 2]), half))
+        without_writes(ir("x, y: Tensor", text.format("Tensor"), "a, v, w"), (x, half))
+    typed = ir("x: Float(2); y: Tensor", text.format("Float(2)"), "a, v, w")
+    without_writes(typed, (np.float32([-1.5, 2]), half))
 
 
 def test_types_that_tell_spare_conversions():
@@ -273,37 +196,24 @@ def test_types_that_tell_spare_conversions():
 
 def test_a_branch_passes_the_memory_on():
     graph = removed("""
-%v : Tensor = aten::select(%a, %zero, %zero)
-%r : Tensor = prim::If(%q)
-  block0():
-    %w : Tensor = aten::add_(%v, %one)
-    -> (%w)
-  block1():
-    %k : Tensor = aten::select(%x, %zero, %one)
-    -> (%k)
-%z : Tensor = aten::neg(%v)
-return (%a, %z)
-""")
+        -> a, z
+        v = select(a, 0, 0); r = prim.If(q)
+        with block(): w = add_(v, 1); yield w
+        with block(): k = select(x, 0, 1); yield k
+        z = neg(v)
+    """)
     branch = next(node for node in graph.nodes if node.kind == "prim::If")
     assert len(branch.outputs) == 2
 
 
 def test_the_layout_of_what_a_branch_passes_on_may_be_asked_for():
     text = program("""
-%b : Tensor = aten::add_(%a, %one)
-prim::If(%q)
-  block0():
-    %w : Tensor = aten::add_(%a, %two)
-    -> ()
-  block1():
-    -> ()
-%copy : Tensor = aten::clone(%a)
-%e : Tensor = aten::add_(%copy, %one)
-%sizes : int[] = prim::Constant[value=[3, 2]]()
-%r : Tensor = aten::reshape(%e, %sizes)
-%f : Tensor = aten::add_(%copy, %two)
-return (%r, %f)
-""")
+        -> r, f
+        b = add_(a, 1); prim.If(q)
+        with block(): w = add_(a, 2); yield
+        with block(): yield
+        copy = clone(a); r = reshape(add_(copy, 1), [3, 2]); f = add_(copy, 2)
+    """)
     before, graph = parse_graph(text), parse_graph(text)
     run_passes(graph, "remove-mutation")
     assert kinds(graph).count("add_") == 2  # nobody knows whether %r is a view of %copy
@@ -313,14 +223,10 @@ return (%r, %f)
 
 def test_memory_made_in_a_loop_is_anothers_each_iteration():
     graph = removed("""
-%r : Tensor = prim::Loop(%n, %true, %y)
-  block0(%i : int, %p : Tensor):
-    %c : Tensor = aten::clone(%p)
-    %v : Tensor = aten::select(%c, %zero, %zero)
-    %w : Tensor = aten::add_(%v, %one)
-    -> (%true, %c)
-return (%r)
-""")
+        -> r
+        r = prim.Loop(n, True, y)
+        with block(i=int, p=Tensor): c = clone(p); w = add_(select(c, 0, 0), 1); yield True, c
+    """)
     (loop,) = [node for node in graph.nodes if node.blocks]
     assert len(loop.outputs) == 1, "it need not be carried"
 
@@ -367,176 +273,91 @@ def test_undoes_in_place_of_what_one_of_two_values_is():
 
 STAYS = """
 == under a result that may be a copy | %v, which may share or hold its memory, is used after it is written
-%sizes : int[] = prim::Constant[value=[3, 2]]()
-%v : Tensor = aten::reshape(%a, %sizes)
-%w : Tensor = aten::add_(%a, %one)
-return (%v)
+-> v
+v = reshape(a, [3, 2]); w = add_(a, 1)
 
 == under a result that may be a copy, once more | %v may share memory with %a, but need not
-%sizes : int[] = prim::Constant[value=[3, 2]]()
-%v : Tensor = aten::reshape(%a, %sizes)
-%w : Tensor = aten::add_(%v, %one)
-return (%a)
+-> a
+v = reshape(a, [3, 2]); w = add_(v, 1)
 
 == under a list that changes | which may share or hold its memory, is used after it is written
-%l : Tensor[] = prim::ListConstruct(%a)
-%m : Tensor[] = aten::append(%l, %y)
-%w : Tensor = aten::add_(%a, %one)
-%b : Tensor = aten::cat(%l, %zero)
-return (%b)
+-> b
+l: "Tensor[]" = prim.ListConstruct(a); m: "Tensor[]" = append(l, y); w = add_(a, 1); b = cat(l, 0)
 
 == under a list that was there before | is used before and after it is written
-%l : Tensor[] = prim::ListConstruct(%y)
-%b : Tensor = aten::relu(%x)
-%m : Tensor[] = aten::append(%l, %b)
-%w : Tensor = aten::add_(%b, %one)
-%c : Tensor = aten::cat(%l, %zero)
-return (%c)
+-> c
+l: "Tensor[]" = prim.ListConstruct(y); b = relu(x); m: "Tensor[]" = append(l, b); w = add_(b, 1); c = cat(l, 0)
 
 == where the last iteration may have left it | may share memory with %
 # %p may be what the last iteration wrote into; it is read after this iteration has written.
-%r : Tensor = prim::Loop(%n, %true, %y)
-  block0(%i : int, %p : Tensor):
-    %b : Tensor = aten::neg(%p)
-    %w : Tensor = aten::add_(%b, %one)
-    %c : Tensor = prim::If(%q)
-      block0():
-        -> (%b)
-      block1():
-        -> (%p)
-    %z : Tensor = aten::mul_(%c, %two)
-    -> (%true, %c)
-return (%r)
+-> r
+r = prim.Loop(n, True, y)
+with block(i=int, p=Tensor): b = neg(p); w = add_(b, 1); c = b if q else p; z = mul_(c, 2); yield True, c
 
 == where a loop reads what at first may be it | %p, which may share or hold its memory, is used after it is written
-%r : Tensor = prim::Loop(%n, %true, %a)
-  block0(%i : int, %p : Tensor):
-    %w : Tensor = aten::mul_(%a, %two)
-    %s : Tensor = aten::neg(%p)
-    -> (%true, %s)
-return (%r, %a)
+-> r, a
+r = prim.Loop(n, True, a)
+with block(i=int, p=Tensor): w = mul_(a, 2); s = neg(p); yield True, s
 
 == under what is the memory on one path | %c, which may share or hold its memory, is used after it is written
-%b : Tensor = aten::clone(%y)
-%c : Tensor = prim::If(%q)
-  block0():
-    -> (%a)
-  block1():
-    -> (%b)
-%w : Tensor = aten::mul_(%a, %two)
-return (%c, %a)
+-> c, a
+b = clone(y); c = a if q else b; w = mul_(a, 2)
 
 == where one of several uncertain writes may reach it | %c may share memory with %a, but need not
-%b : Tensor = aten::clone(%y)
-%d : Tensor = aten::clone(%y)
-%e : Tensor = aten::clone(%y)
-%row : Tensor = aten::select(%a, %zero, %one)
-%w : Tensor = aten::mul_(%row, %two)
-%c : Tensor = prim::If(%q)
-  block0():
-    -> (%a)
-  block1():
-    -> (%b)
-%u : Tensor = aten::add_(%c, %one)
-%f : Tensor = prim::If(%q)
-  block0():
-    -> (%d)
-  block1():
-    -> (%e)
-%v : Tensor = aten::add_(%f, %one)
-return (%row, %a, %b, %d, %e)
+-> row, a, b, d, e
+b = clone(y); d = clone(y); e = clone(y); row = select(a, 0, 1); w = mul_(row, 2); c = a if q else b; u = add_(c, 1)
+f = d if q else e; v = add_(f, 1)
 
 == under other bits of the same memory | %v, which may share or hold its memory, is used after it is written
-%int32 : int = prim::Constant[value=3]()
-%v : Tensor = aten::view(%a, %int32)
-%w : Tensor = aten::mul_(%a, %two)
-return (%v, %w)
+-> v, w
+v = view(a, 3); w = mul_(a, 2)
 
 == what one of two values is | %c may share memory with %a, but need not
-%b : Tensor = aten::clone(%y)
-%c : Tensor = prim::If(%q)
-  block0():
-    -> (%a)
-  block1():
-    -> (%b)
-%w : Tensor = aten::add_(%c, %one)
-return (%a, %b)
+-> a, b
+b = clone(y); c = a if q else b; w = add_(c, 1)
 
 == inputs | memory that the graph did not allocate
-%w : Tensor = aten::add_(%x, %one)
-return (%w)
+-> w
+w = add_(x, 1)
 
 == what changes shapes or is random | no functional form
-%w : Tensor = aten::t_(%a)
-return (%a)
+-> a
+w = t_(a)
 
 == what changes shapes or is random, once more | no functional form
-%w : Tensor = aten::uniform_(%a)
-return (%a)
+-> a
+w = uniform_(a)
 
 == an expanded tensor | cannot be propagated to its base
-%sizes : int[] = prim::Constant[value=[2, 2, 3]]()
-%v : Tensor = aten::expand(%a, %sizes)
-%w : Tensor = aten::fill_(%v, %one)
-return (%a)
+-> a
+w = fill_(expand(a, [2, 2, 3]), 1)
 
 == a view whose place may move | %v may share memory with %a, but need not
-%sizes : int[] = prim::ListConstruct(%two)
-%v : Tensor = aten::view(%a, %sizes)
-%more : int[] = aten::append(%sizes, %one)
-%w : Tensor = aten::add_(%v, %one)
-return (%a)
+-> a
+sizes = prim.ListConstruct(2); v = view(a, sizes); more: "int[]" = append(sizes, 1); w = add_(v, 1)
 
 == a list of the caller | %l, which may share or hold its memory
-graph(%l : Tensor[], %x : Tensor):
-  %b : Tensor = aten::relu(%x)
-  %m : Tensor[] = aten::append(%l, %b)
-  %w : Tensor = aten::neg_(%b)
-  return (%w)
+l: Tensor[]; x: Tensor -> w
+b = relu(x); m: "Tensor[]" = append(l, b); w = neg_(b)
 
 == a list of the caller that is all it gives | %l, which may share or hold its memory
-graph(%l : Tensor[], %n : int[]):
-  %none : NoneType = prim::Constant()
-  %b : Tensor = aten::ones(%n, %none, %none, %none, %none)
-  %m : Tensor[] = aten::append(%l, %b)
-  %w : Tensor = aten::neg_(%b)
-  return (%w)
+l: Tensor[]; n: int[] -> w
+b = ones(n, None, None, None, None); m: "Tensor[]" = append(l, b); w = neg_(b)
 
 == inside a loop that stacks results | a loop that has scan outputs
-graph(%x : Float(2), %n : Long()):
-  %go : Bool() = prim::Constant[value=tensor([True])]()
-  %a : Float(2) = onnx::Neg(%x)
-  %s : Float(*, 2) = onnx::Loop(%n, %go)
-    block0(%i : Long(), %c : Bool()):
-      %w : Float(2) = onnx::Add_(%a, %x)
-      %u : Float(2) = onnx::Neg(%w)
-      -> (%c, %u)
-  return (%a, %s)
+x: Float(2); n: Long() -> a, s
+a: Float(2) = Neg(x); s: "Float(*, 2)" = Loop(n, True)
+with block(i=Long(), c=Bool()): w: Float(2) = Add_(a, x); u: Float(2) = Neg(w); yield c, u
 
 == where in-place would write over the other operand | %c may share memory
-graph(%x : Float(2, 3), %q : bool):
-  %a : Float(2, 3) = onnx::Softmax(%x)
-  %b : Float(2, 3) = onnx::Relu(%x)
-  %d : Float(2, 3) = onnx::Exp(%x)
-  %c : Float(2, 3) = prim::If(%q)
-    block0():
-      -> (%a)
-    block1():
-      -> (%b)
-  %w : Float(2, 3) = onnx::Add_(%c, %d)
-  %z : Float(2, 3) = onnx::Neg(%c)
-  return (%w, %z)
+x: Float(2, 3); q: bool -> w, z
+a: Float(2, 3) = Softmax(x); b: Float(2, 3) = Relu(x); d: Float(2, 3) = Exp(x); c: Float(2, 3) = a if q else b
+w: Float(2, 3) = Add_(c, d); z: Float(2, 3) = Neg(c)
 
 == inside a scan | written inside onnx::Scan
-graph(%x : Float(2, 3)):
-  %zero : Float(3) = prim::Constant[value=tensor([0., 0., 0.])]()
-  %a : Float(3) = onnx::Softmax(%zero)
-  %s : Float(3) = onnx::Scan[num_scan_inputs=1](%zero, %x)
-    block0(%state : Float(3), %p : Float(3)):
-      %y : Float(3) = onnx::Exp_(%a)
-      %z : Float(3) = onnx::Add(%state, %y)
-      -> (%z)
-  return (%s)
+x: Float(2, 3) -> s
+a: Float(3) = Softmax([0.0, 0.0, 0.0]); s: Float(3) = Scan([0.0, 0.0, 0.0], x, num_scan_inputs=1)
+with block(state=Float(3), p=Float(3)): y: Float(3) = Exp_(a); z: Float(3) = Add(state, y); yield z
 """
 
 
@@ -549,44 +370,55 @@ def test_writes_stay(body, why):
 
 
 def test_not_what_unknown_code_writes():
-    graph = parse_graph(program("%u : Tensor = my::op(%a)\n%w : Tensor = aten::add_(%a, %one)\nreturn (%w)"))
+    graph = parse_graph(
+        program("""
+        -> w
+        u = my.op(a); w = add_(a, 1)
+    """)
+    )
     PassManager("remove-mutation").run(graph)
     assert "add_" in kinds(graph)
 
 
-def views_of_views(count: int, *body: str) -> str:
-    views = "".join(f"%v{i + 1} : Tensor = aten::t(%v{i})\n" for i in range(count))
-    return "\n".join(["%v0 : Tensor = aten::alias(%a)", views, *body])
+def views_of_views(outputs: str, count: int, *body: str) -> str:
+    views = [f"v{i + 1} = t(v{i})" for i in range(count)]
+    return "\n".join([f"-> {outputs}", "v0 = alias(a)", *views, *body])
 
 
 def test_a_write_through_very_many_views():
-    graph = removed(views_of_views(100, "%w : Tensor = aten::relu_(%v100)\nreturn (%a, %v100)"))
+    graph = removed(views_of_views("a, v100", 100, "w = relu_(v100)"))
     assert len(kinds(graph)) <= 400
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        [f"%w{i} : Tensor = aten::mul_(%v{i}, %two)" for i in range(1, 101)],
-        [f"%w{i} : Tensor = aten::mul_(%v{100 * (i % 2)}, %two)" for i in range(100)],
-        [f"%w{i} : Tensor = aten::relu_(%a)\n%r{i} : Tensor = aten::neg(%v100)" for i in range(100)],
+        [f"w{i} = mul_(v{i}, 2)" for i in range(1, 101)],
+        [f"w{i} = mul_(v{100 * (i % 2)}, 2)" for i in range(100)],
+        [f"w{i} = relu_(a); r{i} = neg(v100)" for i in range(100)],
     ],
     ids=["each", "the first and the last", "read"],
 )
 def test_not_where_views_of_very_many_views_would_be_taken_anew_for_each_write(body):
-    stays(views_of_views(100, *body, "return (%a)"), "too many views of views")
+    stays(views_of_views("a", 100, *body), "too many views of views")
 
 
 # -- names, functions, cost ----------------------------------------------------
 
 
 def test_outputs_keep_their_names():
-    graph = removed("%w : Tensor = aten::add_(%a, %one)\n%u : Tensor = aten::relu_(%w)\nreturn (%u, %a, %w)")
+    graph = removed("""
+        -> u, a, w
+        w = add_(a, 1); u = relu_(w)
+    """)
     assert [v.name for v in graph.outputs] == ["u", "a", "w"]
 
 
 def test_outputs_that_are_one_value_stay_one():
-    graph = removed("%w : Tensor = aten::add_(%a, %one)\nreturn (%a, %w, %a)")
+    graph = removed("""
+        -> a, w, a
+        w = add_(a, 1)
+    """)
     assert [v.name for v in graph.outputs] == ["a", "w", "a"]
 
 
@@ -606,13 +438,7 @@ def test_functions_keep_what_their_results_share():
 
 
 def test_the_optimisation_limit_holds():
-    body = """
-%b : Tensor = aten::clone(%x)
-%v : Tensor = aten::neg_(%a)
-%w : Tensor = aten::neg_(%b)
-return (%a, %b)
-"""
-    graph = parse_graph(program(body))
+    graph = parse_graph(program("-> a, b\nb = clone(x); v = neg_(a); w = neg_(b)"))
     ctx = PassContext()
     ctx.limit = 1
     assert RemoveMutation().run(graph, ctx)
@@ -663,17 +489,12 @@ def test_writes_to_what_unknown_code_knows_stay(argument):
     name = f"test.known::Keep{len(argument)}"
     register(operator_of(f"{name}({argument} x) -> ()", effects=Effects.SIDE_EFFECT))
     register(operator_of("test.known::Recall() -> Tensor(*)", effects=Effects.SIDE_EFFECT))
-    taken = "%l" if "[]" in argument else "%v"
-    graph = parse_graph(f"""
-graph(%x : Float(3)):
-  %half : float = prim::Constant[value=0.5]()
-  %v : Tensor = aten::tanh(%x)
-  %l : Tensor[] = prim::ListConstruct(%v)
-  {name}({taken})
-  %w : Tensor = aten::mul_(%v, %half)
-  %r : Tensor = test.known::Recall()
-  return (%r)
-""")
+    taken = "l" if "[]" in argument else "v"
+    graph = ir_graph(f"""
+        x: Float(3) -> r
+        v = tanh(x); l: "Tensor[]" = prim.ListConstruct(v); {name.replace("::", ".")}({taken})
+        w = mul_(v, 0.5); r = test.known.Recall()
+    """)
     report = run_passes(graph, "remove-mutation")
     assert "mul_" in kinds(graph)
     assert any("the memory may have escaped to unknown code" in note.reason for note in report.remarks)
