@@ -176,3 +176,16 @@ def test_another_function_is_called(before: str, after: str, called: str) -> Non
         assert db.is_tight
         db.check()
     assert work == (db.solves, db.regions), "the same function is called"
+
+
+def test_what_is_none_on_every_path_becomes_a_tensor() -> None:
+    c = Case("""
+        x: Tensor; c: bool -> q, w
+        a = relu(x); r: "Tensor?" = prim.If(c)
+        with block(): yield None
+        with block(): yield None
+        q: "Tensor?" = prim.unchecked_cast(a); u = prim.unchecked_unwrap_optional(r); w = relu_(u)
+    """)
+    c.replace("r", "q")
+    assert c.alias("u", "a") and c.written("a")
+    c.db.check()
