@@ -1,3 +1,5 @@
+import re
+from textwrap import dedent
 from typing import Any
 
 import ml_dtypes
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 from irc.ir import Builder, DType, Graph, Tensor, parse_graph, types
 from irc.passes import PassManager
 from tests.effort import examples
-from tests.passes.helpers import assert_same_results, cases, kinds, run_passes
+from tests.graphs import typed_graph
+from tests.passes.helpers import assert_same_results, kinds, run_passes
+from tests.tables import rows
 
 RNG = np.random.default_rng(0)
 PARAMETERS = ("scale", "shift", "mean", "var")
@@ -136,164 +140,75 @@ def test_scales_and_shifts(kind: str, names: list[str], first: bool, shape: tupl
 
 
 def test_a_sum_needs_no_constant_weights():
-    graph = parse_graph(
-        HEAD
-        + """
-  %w2 : Float(3, 2, 1, 1) = onnx::Neg(%w)
-  %o : Float(3, 1, 1) = prim::Constant[value=tensor([1., 2., 3.])]()
-  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w2)
-  %y : Float(1, 3, 4, 4) = onnx::Add(%c, %o)
-  return (%y)
-"""
-    )
+    shift = "o: Float(3, 1, 1) = prim.Constant(value=tensor([1., 2., 3.]))"
+    graph = small(f"{shift}; y = Add(Conv(x, Neg(w)), o)")
     before = graph.copy()
     assert run_passes(graph, "conv-bn-fold").stats["conv-bn-fold.folded"] == 1
     assert kinds(graph) == ["Neg", "Conv"]
     assert_same_results(before, graph, floats(1, 2, 4, 4))
 
 
-HEAD = """
-graph(%x : Float(1, 2, 4, 4)):
-  %w : Float(3, 2, 1, 1) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6.])]()
-  %s : Float(3) = prim::Constant[value=tensor([1., 2., 3.])]()
-  %b : Float(3) = prim::Constant[value=tensor([4., 5., 6.])]()
-  %m : Float(3) = prim::Constant[value=tensor([7., 8., 9.])]()
-  %v : Float(3) = prim::Constant[value=tensor([1., 1., 2.])]()
-"""
-
-REFUSED = """
-== another user of the convolution | its input has other uses
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
-%z : Float(1, 3, 4, 4) = onnx::Relu(%c)
-return (%y, %z)
-
-== the graph returns the convolution too | its input has other uses
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
-return (%y, %c)
-
-== training | it is in training mode
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4), %m2 : Float(3), %v2 : Float(3) = onnx::BatchNormalization[training_mode=1](%c, %s, %b, %m, %v)
-return (%y)
-
-== training of old | it is in training mode
-%c : Float(1, 3, 4, 4) = onnx::Conv[since_version=1](%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization[since_version=6](%c, %s, %b, %m, %v)
-return (%y)
-
-== a statistic of the result itself, elsewhere
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%t : Float(3) = onnx::ReduceMax[axes=[0, 2, 3], keepdims=0, since_version=13](%c)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%x, %s, %b, %m, %t)
-return (%y)
-
-== a parameter that is computed | the parameters are not constant
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%t : Float(3) = onnx::Neg(%v)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %t)
-return (%y)
-
-== weights that are computed | the weights are not constant
-%w2 : Float(3, 2, 1, 1) = onnx::Neg(%w)
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w2)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
-return (%y)
-
-== a bias that is computed | the bias is not constant
-%b2 : Float(3) = onnx::Neg(%b)
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w, %b2)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
-return (%y)
-
-== a sum of the result with itself
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%a : Float(1, 3, 4, 4) = onnx::Add(%c, %c)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%a, %s, %b, %m, %v)
-return (%y)
-
-== a scale of what is returned too | its input has other uses
-%o : Float(1, 1, 1, 1) = prim::Constant[value=tensor([2.])]()
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::Mul(%c, %o)
-return (%y, %c)
-
-== a quotient | it divides by the result
-%o : Float(1) = prim::Constant[value=tensor([2.])]()
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::Div(%o, %c)
-return (%y)
-
-== a scale for each column | not one number a channel
-%o : Float(1, 3, 1, 4) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6., 7., 8., 9., 1., 2., 3.])]()
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::Mul(%c, %o)
-return (%y)
-
-== a summand of two rows | not one number a channel
-%o : Float(2, 3, 1, 1) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6.])]()
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(2, 3, 4, 4) = onnx::Add(%c, %o)
-return (%y)
-
-== a summand of more dimensions | not one number a channel
-%o : Float(1, 1, 1, 1, 1) = prim::Constant[value=tensor([2.])]()
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 1, 3, 4, 4) = onnx::Add(%c, %o)
-return (%y)
-
-== a scale of infinity | the folded weights are not finite
-%o : Float(1) = prim::Constant[value=tensor([inf])]()
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::Mul(%c, %o)
-return (%y)
-
-== a quotient by zero | the folded weights are not finite
-%o : Float(1) = prim::Constant[value=tensor([0.])]()
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%y : Float(1, 3, 4, 4) = onnx::Div(%c, %o)
-return (%y)
-
-== a summand for each column | the other operand is not one number a channel
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%e : Float(4) = prim::Constant[value=tensor([1., 2., 3., 4.])]()
-%a : Float(1, 3, 4, 4) = onnx::Add(%c, %e)
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%a, %s, %b, %m, %v)
-return (%y)
-
-== a negative variance | the folded weights are not finite
-%c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-%n : Float(3) = prim::Constant[value=tensor([1., -1., 2.])]()
-%y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %n)
-return (%y)
-
-== no convolution
-%y : Float(1, 2, 4, 4) = onnx::BatchNormalization(%x, %s, %b, %m, %v)
-return (%y)
-"""
+WEIGHTS = "; ".join(
+    f"{name}: Float({shape}) = prim.Constant(value=tensor([{numbers}]))"
+    for name, shape, numbers in [
+        ("w", "3, 2, 1, 1", "1., 2., 3., 4., 5., 6."),
+        *[("s", "3", "1., 2., 3."), ("b", "3", "4., 5., 6."), ("m", "3", "7., 8., 9."), ("v", "3", "1., 1., 2.")],
+    ]
+)
 
 
-@pytest.mark.parametrize(("body", "reason"), cases(REFUSED, ""))
-def test_not_folded(body: str, reason: str) -> None:
-    graph = parse_graph(HEAD + "".join(f"  {line}\n" for line in body.split("\n")))
+def small(body: str, outputs: str = "y", inputs: str = "") -> Graph:
+    """A graph on an input `x` and constants, see `ir`; ``BN`` stands for a normalisation that they are for."""
+    body = re.sub(r"BN\(((?:\w+\([^)]*\)|\w+))", r"BatchNormalization(\1, s, b, m, v", body)
+    return typed_graph(f"x: Float(1, 2, 4, 4){inputs}", f"{WEIGHTS}\n{dedent(body)}", outputs)
+
+
+REFUSED = rows("""
+another user of the convolution | c = Conv(x, w); y = BN(c); z = Relu(c) | y, z | its input has other uses
+the graph returns the convolution too | c = Conv(x, w); y = BN(c) | y, c | its input has other uses
+training | y, m2, v2 = BN(Conv(x, w), training_mode=1) | y | it is in training mode
+training of old | c = Conv(x, w, since_version=1); y = BN(c, since_version=6) | y | it is in training mode
+a statistic of the result itself, elsewhere | c = Conv(x, w);
+    t = ReduceMax(c, axes=[0, 2, 3], keepdims=0, since_version=13);
+    y = BatchNormalization(RandomNormal(shape=[1, 3, 4, 4]), s, b, m, t) | y | no remark
+a parameter that is computed | c = Conv(x, w); y = BatchNormalization(c, s, b, m, Neg(v)) | y
+    | the parameters are not constant
+weights that are computed | c = Conv(x, Neg(w)); y = BN(c) | y | the weights are not constant
+a bias that is computed | c = Conv(x, w, Neg(b)); y = BN(c) | y | the bias is not constant
+a sum of the result with itself | c = Conv(x, w); a = Add(c, c); y = BN(a) | y | no remark
+a scale of what is returned too | c = Conv(x, w); y = Mul(c, [2.0]) | y, c | its input has other uses
+a quotient | c = Conv(x, w); y = Div([2.0], c) | y | it divides by the result
+a scale for each column
+    | o: Float(1, 3, 1, 4) = prim.Constant(value=tensor([1., 2., 3., 4., 5., 6., 7., 8., 9., 1., 2., 3.]));
+    y = Mul(Conv(x, w), o) | y | not one number a channel
+a summand of two rows | o: Float(2, 3, 1, 1) = prim.Constant(value=tensor([1., 2., 3., 4., 5., 6.]));
+    y = Add(Conv(x, w), o) | y | not one number a channel
+a summand of more dimensions | o: Float(1, 1, 1, 1, 1) = prim.Constant(value=tensor([2.])); y = Add(Conv(x, w), o) | y
+    | not one number a channel
+a scale of infinity | o: Float(1) = prim.Constant(value=tensor([inf])); y = Mul(Conv(x, w), o) | y
+    | the folded weights are not finite
+a quotient by zero | y = Div(Conv(x, w), [0.0]) | y | the folded weights are not finite
+a summand for each column | a = Add(Conv(x, w), [1.0, 2.0, 3.0, 4.0]); y = BN(a) | y
+    | the other operand is not one number a channel
+a negative variance | y = BatchNormalization(Conv(x, w), s, b, m, [1.0, -1.0, 2.0]) | y
+    | the folded weights are not finite
+no convolution | y = BN(RandomNormal(shape=[1, 3, 4, 4])) | y | no remark
+""")
+
+
+@pytest.mark.parametrize(("case", "body", "outputs", "reason"), REFUSED)
+def test_not_folded(case: str, body: str, outputs: str, reason: str) -> None:
+    graph = small(body, outputs)
     before = str(graph)
     report = PassManager("conv-bn-fold").run(graph)
     assert not report.changed
     assert str(graph) == before
     reasons = [note.reason for note in report.remarks]
-    assert reason in reasons[0] if reason else not reasons
+    assert reason in reasons[0] if reason != "no remark" else not reasons
 
 
 def test_batch_norm_6_at_inference():
-    graph = parse_graph(
-        HEAD
-        + """
-  %c : Float(1, 3, 4, 4) = onnx::Conv[since_version=1](%x, %w)
-  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization[is_test=1, since_version=6](%c, %s, %b, %m, %v)
-  return (%y)
-"""
-    )
+    graph = small("y = BN(Conv(x, w, since_version=1), is_test=1, since_version=6)")
     before = graph.copy()
     run_passes(graph, "conv-bn-fold")
     assert kinds(graph) == ["Conv"]
@@ -301,19 +216,13 @@ def test_batch_norm_6_at_inference():
 
 
 def test_normalisation_in_a_branch_folds_into_the_convolution_outside():
-    graph = parse_graph(
-        HEAD.replace("):", ", %q : Bool()):")
-        + """
-  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-  %y : Float(1, 3, 4, 4) = prim::If(%q)
-    block0():
-      %n : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
-      -> (%n)
-    block1():
-      %r : Float(1, 3, 4, 4) = onnx::RandomNormal[shape=[1, 3, 4, 4]]()
-      -> (%r)
-  return (%y)
-"""
+    graph = small(
+        """
+        c = Conv(x, w); y = prim.If(q)
+        with block(): n = BN(c); yield n
+        with block(): r = RandomNormal(shape=[1, 3, 4, 4]); yield r
+        """,
+        inputs="; q: Bool()",
     )
     before = graph.copy()
     run_passes(graph, "conv-bn-fold")
@@ -397,16 +306,8 @@ def test_float16_weights_that_would_overflow_are_left_alone():
 
 
 def test_weights_used_elsewhere_are_kept():
-    graph = parse_graph(
-        HEAD
-        + """
-  %c : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-  %d : Float(1, 3, 4, 4) = onnx::Conv(%x, %w)
-  %y : Float(1, 3, 4, 4) = onnx::BatchNormalization(%c, %s, %b, %m, %v)
-  %t : Float(1, 3, 4, 4) = onnx::BatchNormalization(%d, %b, %s, %m, %v)
-  %z : Float(3, 2, 1, 1) = onnx::Neg(%w)
-  return (%y, %t, %z)
-"""
+    graph = small(
+        "c = Conv(x, w); d = Conv(x, w); y = BN(c); t = BatchNormalization(d, b, s, m, v); z = Neg(w)", "y, t, z"
     )
     before = graph.copy()
     run_passes(graph, "conv-bn-fold")
