@@ -28,7 +28,7 @@ from irc.support.remarks import (
 )
 from irc.tools.explain import remarks
 from tests.alias.test_scale import lines
-from tests.graphs import ir
+from tests.graphs import ir, ir_graph
 
 
 @dataclass(frozen=True)
@@ -109,64 +109,38 @@ def apply(remedy: Remedy, case: Case) -> Case:
 
 EXPLAINED = """
 == in place: the caller keeps the operand | not in place | %a | x | donate | none
-graph(%x : Float(8)):
-  %a : Float(8) = onnx::Relu(%x)
-  %b : Float(8) = onnx::Cos(%a)
-  return (%b)
+x: Float(8) -> b
+a: Float(8) = Relu(x); b: Float(8) = Cos(a)
 == in place: the operand is used later | not in place | %b | c | move-before | none
-graph(%x : Float(8, 1), %y : Float(1, 8)):
-  %a : Float(8, 8) = onnx::MatMul(%x, %y)
-  %b : Float(8, 8) = onnx::Relu(%a)
-  %c : Float() = onnx::ReduceSum[keepdims=0](%a)
-  return (%b, %c)
+x: Float(8, 1); y: Float(1, 8) -> b, c
+a: Float(8, 8) = MatMul(x, y); b: Float(8, 8) = Relu(a); c: Float() = ReduceSum(a, keepdims=0)
 == in place: sizes may differ | not in place | %c | a | fix-sizes | in-place
-graph(%x : Float(n, 4), %y : Float(m, 4)):
-  %a : Float(n, 4) = onnx::Softmax(%x)
-  %b : Float(m, 4) = onnx::Softmax(%y)
-  %c : Tensor = onnx::Add(%a, %b)
-  return (%c)
+x: Float(n, 4); y: Float(m, 4) -> c
+a: Float(n, 4) = Softmax(x); b: Float(m, 4) = Softmax(y); c = Add(a, b)
 == in place: types are not known | not in place | %b | a | declare | shape-inference,in-place | declared=Float(4)
-graph(%x : Tensor, %y : Tensor):
-  %1 : int = prim::Constant[value=1]()
-  %a : Tensor = aten::tanh(%x)
-  %b : Tensor = aten::add(%a, %y, %1)
-  return (%b)
+x, y: Tensor -> b
+a = tanh(x); b = add(a, y, 1)
 == boundary: an input is returned | copied | output %y | x | donate | default
-graph(%x : Float(2, 3)):
-  %s : Long(2) = prim::Constant[value=tensor([3, 2])]()
-  %y : Float(3, 2) = onnx::Reshape(%x, %s)
-  return (%y)
+x: Float(2, 3) -> y
+y: Float(3, 2) = Reshape(x, [3, 2])
 == boundary: an input is written | copied | input %x | y | donate | default
-graph(%x : Float(2)):
-  %y : Float(2) = aten::relu_(%x)
-  %z : Float(2) = aten::exp(%y)
-  return (%z)
+x: Float(2) -> z
+y: Float(2) = relu_(x); z: Float(2) = exp(y)
 == boundary: two outputs share memory | copied | output %z | y | leave-out | default
-graph(%x : Float(2, 3)):
-  %s : Long(1) = prim::Constant[value=tensor([6])]()
-  %y : Float(2, 3) = onnx::Exp(%x)
-  %z : Float(6) = onnx::Reshape(%y, %s)
-  return (%y, %z)
+x: Float(2, 3) -> y, z
+y: Float(2, 3) = Exp(x); z: Float(6) = Reshape(y, [6])
 == cache: the caller keeps it | copied | %all | past | donate | default
-graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
-  %all : Float(1, m, 4) = onnx::Concat[axis=1](%past, %new)
-  return (%all)
+past: Float(1, n, 4); new: Float(1, 1, 4) -> all
+all: Float(1, m, 4) = Concat(past, new, axis=1)
 == cache: the pass is missing | copied | %all = onnx::Concat | past | add-pass | cse | donated=past
-graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
-  %all : Float(1, m, 4) = onnx::Concat[axis=1](%past, %new)
-  return (%all)
+past: Float(1, n, 4); new: Float(1, 1, 4) -> all
+all: Float(1, m, 4) = Concat(past, new, axis=1)
 == cache: it does not come back | copied | %all = onnx::Concat | past | return-too | default | donated=past
-graph(%past : Float(1, n, 4), %new : Float(1, 1, 4)):
-  %all : Float(1, m, 4) = onnx::Concat[axis=1](%past, %new)
-  %y : Float(1, 1, 4) = onnx::ReduceSum[keepdims=1](%all)
-  return (%y)
+past: Float(1, n, 4); new: Float(1, 1, 4) -> y
+all: Float(1, m, 4) = Concat(past, new, axis=1); y: Float(1, 1, 4) = ReduceSum(all, keepdims=1)
 == cache: it is written in place | copied | %all | w | - | default | donated=past
-graph(%past : Float(1, 2, 4), %new : Float(1, 1, 4)):
-  %1 : int = prim::Constant[value=1]()
-  %l : Tensor[] = prim::ListConstruct(%past, %new)
-  %all : Float(1, 3, 4) = aten::cat(%l, %1)
-  %w : Float(1, 3, 4) = aten::relu_(%all)
-  return (%all)
+past: Float(1, 2, 4); new: Float(1, 1, 4) -> all
+l: "Tensor[]" = prim.ListConstruct(past, new); all: Float(1, 3, 4) = cat(l, 1); w: Float(1, 3, 4) = relu_(all)
 == cache: types are not known | copied | %all | past | declare | default | donated=past | declared=Float(1, n, 4)
 graph(%past : Tensor, %new : Float(1, 1, 4)):
   %1 : int = prim::Constant[value=1]()
@@ -174,102 +148,49 @@ graph(%past : Tensor, %new : Float(1, 1, 4)):
   %all : Tensor = aten::cat(%l, %1)
   return (%all)
 == view: a transposed tensor is reshaped | copied | %y | t | fix-sizes | none
-graph(%x : Float(n, 4, 5)):
-  %s : Long(1) = prim::Constant[value=tensor([-1])]()
-  %e : Float(n, 4, 5) = onnx::Softmax(%x)
-  %t : Float(4, n, 5) = onnx::Transpose[perm=[1, 0, 2]](%e)
-  %y : Float(m) = onnx::Reshape(%t, %s)
-  return (%y)
+x: Float(n, 4, 5) -> y
+e: Float(n, 4, 5) = Softmax(x); t: Float(4, n, 5) = Transpose(e, perm=[1, 0, 2]); y: Float(m) = Reshape(t, [-1])
 == cse: what they read is written in between | not merged | %c | w | add-pass | cse
-graph(%x : Float(2)):
-  %a : Float(2) = aten::exp(%x)
-  %b : Float(2) = aten::sin(%a)
-  %w : Float(2) = aten::neg_(%b)
-  %1 : int = prim::Constant[value=1]()
-  %c : Float(2) = aten::sin(%a)
-  %d : Float(2) = aten::add(%w, %c, %1)
-  return (%d)
+x: Float(2) -> d
+a: Float(2) = exp(x); b: Float(2) = sin(a); w: Float(2) = neg_(b); c: Float(2) = sin(a); d: Float(2) = add(w, c, 1)
 == cse: a view of what they read is written in between | not merged | %c | w | add-pass | cse
-graph(%x : Float(2, 2)):
-  %1 : int = prim::Constant[value=1]()
-  %a : Float(2, 2) = aten::exp(%x)
-  %v : Float(2, 2) = aten::t(%a)
-  %b : Float(2, 2) = aten::sin(%a)
-  %w : Float(2, 2) = aten::neg_(%v)
-  %c : Float(2, 2) = aten::sin(%a)
-  %d : Float(2, 2) = aten::add(%b, %c, %1)
-  return (%d)
+x: Float(2, 2) -> d
+a: Float(2, 2) = exp(x); v: Float(2, 2) = t(a); b: Float(2, 2) = sin(a); w: Float(2, 2) = neg_(v)
+c: Float(2, 2) = sin(a); d: Float(2, 2) = add(b, c, 1)
 == fold: the result is too large | not folded | %t | - | set-option | constant-fold{max-bytes=100}
-graph(%x : Float(64)):
-  %a : Float(4) = prim::Constant[value=tensor([1., 2., 3., 4.])]()
-  %r : Long(1) = prim::Constant[value=tensor([16])]()
-  %t : Float(64) = onnx::Tile(%a, %r)
-  %y : Float(64) = onnx::Add(%x, %t)
-  return (%y)
+x: Float(64) -> y
+t: Float(64) = Tile([1.0, 2.0, 3.0, 4.0], [16]); y: Float(64) = Add(x, t)
 == fold: the model would grow | not folded | %t | - | set-option | constant-fold{max-growth=0}
-graph(%x : Float(64)):
-  %a : Float(4) = prim::Constant[value=tensor([1., 2., 3., 4.])]()
-  %r : Long(1) = prim::Constant[value=tensor([16])]()
-  %t : Float(64) = onnx::Tile(%a, %r)
-  %y : Float(64) = onnx::Add(%x, %t)
-  return (%y)
+x: Float(64) -> y
+t: Float(64) = Tile([1.0, 2.0, 3.0, 4.0], [16]); y: Float(64) = Add(x, t)
 == fold: the result is written | not folded | %r | w | add-pass | constant-fold
-graph(%x : Float(3)):
-  %n : int = prim::Constant[value=3]()
-  %1 : int = prim::Constant[value=1]()
-  %none : NoneType = prim::Constant()
-  %r : Tensor = aten::arange(%n, %none, %none, %none, %none)
-  %w : Tensor = aten::neg_(%r)
-  %y : Tensor = aten::add(%x, %w, %1)
-  return (%y)
+x: Float(3) -> y
+r = arange(3, None, None, None, None); w = neg_(r); y = add(x, w, 1)
 == fuse: memory is written in between | not fused | %a | w | add-pass | fuse
-graph(%x : Float(4)):
-  %1 : int = prim::Constant[value=1]()
-  %a : Float(4) = aten::mul(%x, %x)
-  %b : Float(4) = aten::relu(%a)
-  %w : Float(4) = aten::neg_(%a)
-  %c : Float(4) = aten::exp(%b)
-  %d : Float(4) = aten::add(%c, %a, %1)
-  return (%d)
+x: Float(4) -> d
+a: Float(4) = mul(x, x); b: Float(4) = relu(a); w: Float(4) = neg_(a); c: Float(4) = exp(b)
+d: Float(4) = add(c, a, 1)
 == fuse: an operator in between needs the result | not fused | %a | m | split-use | fuse
-graph(%x : Float(4, 4)):
-  %a : Float(4, 4) = onnx::Relu(%x)
-  %m : Float(4, 4) = onnx::Transpose[perm=[1, 0]](%a)
-  %y : Float(4, 4) = onnx::Add(%a, %m)
-  return (%y)
+x: Float(4, 4) -> y
+a: Float(4, 4) = Relu(x); m: Float(4, 4) = Transpose(a, perm=[1, 0]); y: Float(4, 4) = Add(a, m)
 == fuse: the group would be too large | not fused | %a | - | set-option | fuse{max-size=2}
-graph(%x : Float(4)):
-  %a : Float(4) = onnx::Relu(%x)
-  %b : Float(4) = onnx::Neg(%a)
-  %c : Float(4) = onnx::Exp(%b)
-  return (%c)
+x: Float(4) -> c
+a: Float(4) = Relu(x); b: Float(4) = Neg(a); c: Float(4) = Exp(b)
 == fuse: rows may be others | not fused | %a | c | fix-sizes | shape-inference,fuse
-graph(%x : Float(n, 4), %y : Float(m, 4)):
-  %a : Float(n, 4) = onnx::Softmax[axis=-1](%x)
-  %b : Float(m, 4) = onnx::Softmax[axis=-1](%y)
-  %c : Tensor = onnx::Add(%a, %b)
-  return (%c)
+x: Float(n, 4); y: Float(m, 4) -> c
+a: Float(n, 4) = Softmax(x, axis=-1); b: Float(m, 4) = Softmax(y, axis=-1); c = Add(a, b)
 == fuse: a group has one product | not fused | %b | c | - | fuse
-graph(%x : Float(4, 4)):
-  %a : Float(4, 4) = onnx::MatMul(%x, %x)
-  %b : Float(4, 4) = onnx::Relu(%a)
-  %c : Float(4, 4) = onnx::MatMul(%b, %x)
-  %d : Float(4, 4) = onnx::Relu(%c)
-  return (%d)
+x: Float(4, 4) -> d
+a: Float(4, 4) = MatMul(x, x); b: Float(4, 4) = Relu(a); c: Float(4, 4) = MatMul(b, x); d: Float(4, 4) = Relu(c)
 == peak: an operator could run earlier | peak memory | - | a | move-before | none
-graph(%x : Float(64, 64)):
-  %a : Float(64, 64) = onnx::Softmax(%x)
-  %b : Float(64, 64) = onnx::MatMul(%x, %x)
-  %c : Float(64, 64) = onnx::MatMul(%b, %x)
-  %s : Float() = onnx::ReduceSum[keepdims=0](%a)
-  %y : Float(64, 64) = onnx::Add(%c, %s)
-  return (%y)
+x: Float(64, 64) -> y
+a: Float(64, 64) = Softmax(x); b: Float(64, 64) = MatMul(x, x); c: Float(64, 64) = MatMul(b, x)
+s: Float() = ReduceSum(a, keepdims=0); y: Float(64, 64) = Add(c, s)
 == peak: sizes are not known | peak memory | - | x | fix-sizes | none
-graph(%x : Float(n, 64)):
-  %a : Float(n, 64) = onnx::Softmax(%x)
-  return (%a)
+x: Float(n, 64) -> a
+a: Float(n, 64) = Softmax(x)
 """
-"""Name | what the remark is about | where | blocker | action | pipeline | more; then the graph."""
+"""Name | what the remark is about | where | blocker | action | pipeline | more; then the graph, as for `ir`."""
 
 
 def read(text: str) -> dict[str, Case]:
@@ -282,6 +203,7 @@ def read(text: str) -> dict[str, Case]:
         options = dict(option.split("=") for option in more)
         donated = frozenset(options.get("donated", "").split())
         declared = options.get("declared", "")
+        body = body if body.startswith("graph(") else str(ir_graph(body))
         found[name] = Case(body, what, where, blocker, action, pipeline, donated, declared=declared)
     return found
 
