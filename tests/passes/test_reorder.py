@@ -1,5 +1,8 @@
 """Which operators run in place after re-ordering, what must not move, and what it may cost."""
 
+import re
+from textwrap import dedent
+
 import numpy as np
 import pytest
 from hypothesis import given, note
@@ -13,7 +16,7 @@ from irc.passes.instruments import OptimisationLimit
 from irc.runtime.profile import Profile
 from irc.runtime.report import peak_bytes
 from tests.effort import Spy, examples
-from tests.graphs import ir_graph, typed_ir
+from tests.graphs import ir, ir_graph, typed_ir
 from tests.passes.helpers import assert_becomes, assert_same_results, assert_unchanged, kinds, run_passes, transform
 from tests.programs.generator import Program, programs
 from tests.programs.running import expected, run
@@ -23,9 +26,9 @@ X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
 SHAPE_AFTER_ADD = typed_ir("x: Float(2, 4)", "a = Softmax(x); b = Add(a, x); s = Shape(a); y = Expand(b, s)", "y")
 
 
-def body(graph: str, *, inputs: str = "%x : Float(2, 4)") -> str:
-    """A graph's text from its lines."""
-    return f"graph({inputs}):\n" + "".join(f"  {line}\n" for line in graph.strip("\n").splitlines())
+def body(text: str, inputs: str = "x: Float(2, 4)") -> str:
+    """IR text of such inputs, outputs and statements, see `ir`; results have the types that inference finds."""
+    return typed_ir(f"{inputs} {dedent(text).strip()}")
 
 
 # -- what moves ----------------------------------------------------------------
@@ -40,84 +43,54 @@ def test_shape_is_read_before_its_tensor_is_overwritten():
 
 
 def test_more_operators_run_in_place():
-    chain = ["%a0 : Float(2, 4) = onnx::Softmax(%x)"]
+    chain = ["a0 = Softmax(x)"]
     for i in range(10):
-        chain += [
-            f"%a{i + 1} : Float(2, 4) = onnx::Mul(%a{i}, %a{i})"
-            if i % 5 == 4
-            else f"%a{i + 1} : Float(2, 4) = onnx::Exp(%a{i})",
-            f"%s{i} : Long(2) = onnx::Shape(%a{i})",
-        ]
-    text = body("\n".join([*chain, f"return (%a10, {', '.join(f'%s{i}' for i in range(10))})"]))
+        chain.append(f"a{i + 1} = {f'Mul(a{i}, a{i})' if i % 5 == 4 else f'Exp(a{i})'}; s{i} = Shape(a{i})")
+    text = body("\n".join([f"-> a10, {', '.join(f's{i}' for i in range(10))}", *chain]))
     plain, better = (PassManager(p).run(parse_graph(text)).stats for p in ("in-place", "reorder,in-place"))
     assert plain["in-place.in_place"] == 0
     assert better["in-place.in_place"] == better["reorder.in_place"] == 10  # x * x too
 
 
 def test_views_are_readers_of_the_same_memory():
-    before = """
-%n : Long(1) = prim::Constant[value=tensor([8])]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%v : Float(8) = onnx::Reshape(%a, %n)
-%b : Float(2, 4) = onnx::Exp(%a)
-%m : Float(1) = onnx::ReduceMax(%v)
-return (%b, %m)
-"""
-    graph = transform(body(before), "reorder,in-place")
+    text = "-> b, m\na = Softmax(x); v = Reshape(a, [8]); b = Exp(a); m = ReduceMax(v, keepdims=1)"
+    graph = transform(body(text), "reorder,in-place")
     assert kinds(graph) == ["Softmax", "Reshape", "ReduceMax", "Exp_"]
 
 
 def test_what_the_late_reader_needs_comes_along():
-    before = """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Exp(%a)
-%c : Float(2, 4) = onnx::Neg(%b)
-%s : Long(2) = onnx::Shape(%x)
-%z : Long(2) = onnx::Neg(%s)
-%t : Float(2, 1) = onnx::ReduceMax(%a, %z)
-return (%c, %t)
-"""
-    graph = transform(body(before), "reorder")
+    text = ir("""
+        x: Float(2, 4) -> c, t
+        a: Float(2, 4) = Softmax(x); b: Float(2, 4) = Exp(a); c: Float(2, 4) = Neg(b); s: Long(2) = Shape(x)
+        z: Long(2) = Neg(s); t: Float(2, 1) = ReduceMax(a, z)
+    """)
+    graph = transform(text, "reorder")
     assert kinds(graph) == ["Softmax", "Shape", "Neg", "ReduceMax", "Exp", "Neg"]
 
 
 def test_inputs_that_the_caller_may_donate():
-    before = """
-%b : Float(2, 4) = onnx::Exp(%x)
-%s : Long(2) = onnx::Shape(%x)
-return (%b, %s)
-"""
-    graph = parse_graph(body(before))
+    graph = parse_graph(body("-> b, s\nb = Exp(x); s = Shape(x)"))
     stats = run_passes(graph, "reorder").stats
     assert kinds(graph) == ["Shape", "Exp"]
     assert (stats["reorder.in_place"], stats["reorder.in_place_if_donated"]) == (0, 1)
 
 
 def test_nested_blocks_each_by_itself():
-    before = """
-%t : bool = prim::Constant[value=1]()
-%a : Float(2, 4) = onnx::Softmax(%x)
-%r : Float(2, 4), %q : Long(2) = prim::If(%c)
-  block0():
-    %b : Float(2, 4) = onnx::Softmax(%x)
-    %d : Float(2, 4) = onnx::Exp(%b)
-    %e : Long(2) = onnx::Shape(%b)
-    -> (%d, %e)
-  block1():
-    %f : Float(2, 4) = prim::Loop(%n, %t, %x)
-      block0(%i : int, %p : Float(2, 4)):
-        %g : Float(2, 4) = onnx::Softmax(%p)
-        %h : Float(2, 4) = onnx::Neg(%g)
-        %k : Float(2, 1) = onnx::ReduceMax(%g)
-        %l : Float(2, 4) = onnx::Add(%h, %k)
-        -> (%t, %l)
-    %m : Long(2) = onnx::Shape(%x)
-    -> (%f, %m)
-%y : Float(2, 4) = onnx::Neg(%a)
-%u : Long(2) = onnx::Shape(%a)
-return (%r, %q, %y, %u)
-"""
-    text = body(before, inputs="%x : Float(2, 4), %n : int, %c : bool")
+    text = body(
+        """
+        -> r, q, y, u
+        t: bool = prim.Constant(value=1); a = Softmax(x); r, q = prim.If(c)
+        with block():
+            b = Softmax(x); d = Exp(b); e = Shape(b); yield d, e
+        with block():
+            f = prim.Loop(n, t, x)
+            with block(i=int, p=Float(2, 4)):
+                g = Softmax(p); h = Neg(g); k: Float(2, 1) = ReduceMax(g); l = Add(h, k); yield t, l
+            m = Shape(x); yield f, m
+        y = Neg(a); u = Shape(a)
+        """,
+        "x: Float(2, 4); n: int; c: bool",
+    )
     graph = transform(text, "reorder")
     assert kinds(graph) == [
         *("Softmax", "If", "Softmax", "Shape", "Exp"),
@@ -129,19 +102,13 @@ return (%r, %q, %y, %u)
 
 
 def test_a_branch_that_reads_a_value_is_a_reader():
-    before = """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Exp(%a)
-%r : Long(2) = prim::If(%c)
-  block0():
-    %s : Long(2) = onnx::Shape(%a)
-    -> (%s)
-  block1():
-    %t : Long(2) = onnx::Shape(%x)
-    -> (%t)
-return (%b, %r)
-"""
-    graph = transform(body(before, inputs="%x : Float(2, 4), %c : bool"), "reorder")
+    text = """
+        -> b, r
+        a = Softmax(x); b = Exp(a); r = prim.If(c)
+        with block(): s = Shape(a); yield s
+        with block(): t = Shape(x); yield t
+    """
+    graph = transform(body(text, "x: Float(2, 4); c: bool"), "reorder")
     assert kinds(graph) == ["Softmax", "If", "Shape", "Shape", "Exp"]
 
 
@@ -151,135 +118,73 @@ return (%b, %r)
 @pytest.mark.parametrize(
     "text",
     [
-        """
-%a : Float(2, 4) = onnx::Add(%x, %y)
-%s : Long(2) = onnx::Shape(%x)
-%b : Float(2, 4) = onnx::Add(%y, %x)
-%c : Float(2, 4) = onnx::Softmax(%y)
-return (%a, %b, %c, %s)
-""",  # %b can be over %x, as it is, or over %y, behind %c
-        """
-%a : Float(4, 4) = onnx::MatMul(%x, %y)
-%s : Long(2) = onnx::Shape(%x)
-%b : Float(4, 4) = onnx::MatMul(%y, %a)
-%c : Float(4, 4) = onnx::Add(%b, %a)
-%t : Long(2) = onnx::Shape(%y)
-%d : Float(4, 4) = onnx::Add(%a, %b)
-%e : Float(4, 4) = onnx::MatMul(%a, %d)
-%f : Float(4, 4) = onnx::MatMul(%c, %e)
-return (%f, %s, %t)
-""",  # %d is over %b; for %c to be over %a it would have to wait for %e, which waits for %d
+        # b can be over x, as it is, or over y, behind c
+        "-> a, b, c, s\na: Float(2, 4) = Add(x, y); s: Long(2) = Shape(x); b: Float(2, 4) = Add(y, x)\n"
+        "c: Float(2, 4) = Softmax(y)",
+        # d is over b; for c to be over a it would have to wait for e, which waits for d
+        "-> f, s, t\na: Float(4, 4) = MatMul(x, y); s: Long(2) = Shape(x); b: Float(4, 4) = MatMul(y, a)\n"
+        "c: Float(4, 4) = Add(b, a); t: Long(2) = Shape(y); d: Float(4, 4) = Add(a, b); e: Float(4, 4) = MatMul(a, d)\n"
+        "f: Float(4, 4) = MatMul(c, e)",
     ],
 )
 def test_what_would_gain_nothing_stays(text: str) -> None:
-    assert_unchanged(body(text, inputs="%x : Tensor, %y : Tensor"), "reorder")
+    assert_unchanged(ir(f"x, y: Tensor {text}"), "reorder")
+
+
+CONSTANT = "prim.Constant(value=tensor([1., 2., 3., 4., 5., 6., 7., 8.]))"
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("outputs", "made", "text"),
     [
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Exp(%a)
-%s : Float(2, 4) = onnx::Softmax(%b)
-%y : Float(2, 4) = onnx::MatMul(%a, %s)
-return (%y)
-""",  # the other reader needs what would be written
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Exp(%a)
-%s : Long(2) = onnx::Shape(%a)
-return (%b, %s, %a)
-""",  # the caller reads it last
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Float(2, 4) = onnx::Pow(%a, %a)
-%s : Long(2) = onnx::Shape(%a)
-return (%b, %s)
-""",  # no operand of it is free
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%b : Bool(2, 4) = onnx::Greater(%a, %x)
-%s : Long(2) = onnx::Shape(%a)
-return (%b, %s)
-""",  # the result is of another type
-        """
-%a : Float(2, 1) = onnx::ReduceMax(%x)
-%b : Float(2, 4) = onnx::Add(%a, %x)
-%s : Long(2) = onnx::Shape(%a)
-%t : Long(2) = onnx::Shape(%x)
-return (%b, %s, %t, %x)
-""",  # the result is larger
-        """
-%a : Float(2, 4) = prim::Constant[value=tensor([1., 2., 3., 4., 5., 6., 7., 8.])]()
-%b : Float(2, 4) = onnx::Exp(%a)
-%s : Long(2) = onnx::Shape(%a)
-return (%b, %s)
-""",  # a constant is never overwritten
-        """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%k : int = custom::unknown(%a)
-%b : Float(2, 4) = onnx::Exp(%a)
-%s : Long(2) = onnx::Shape(%a)
-return (%b, %s)
-""",  # nor what unknown code knows
+        ("y", "Softmax(x)", "b = Exp(a); t = Softmax(b); y = MatMul(a, t)"),  # the other reader needs it
+        ("b, s, a", "Softmax(x)", "b = Exp(a); s = Shape(a)"),  # the caller reads it last
+        ("b, s", "Softmax(x)", "b = Pow(a, a); s = Shape(a)"),  # no operand of it is free
+        ("b, s", "Softmax(x)", "b = Greater(a, x); s = Shape(a)"),  # the result is of another type
+        ("b, s, t, x", "ReduceMax(x)", "b = Add(a, x); s = Shape(a); t = Shape(x)"),  # it is larger
+        ("b, s", CONSTANT, "b = Exp(a); s = Shape(a)"),  # a constant is never overwritten
+        ("b, s", "Softmax(x)", "k: int = custom.unknown(a); b = Exp(a); s = Shape(a)"),  # nor what unknown code knows
     ],
 )
-def test_without_need_nothing_moves(text):
-    assert_unchanged(body(text), "reorder")
-
-
-WRITES = """
-%n : int = prim::Constant[value=1]()
-%a : Float(2, 4) = aten::clone(%x)
-%d : Float(2, 4) = aten::clone(%x)
-%b : Float(2, 4) = aten::relu(%a)
-{between}
-%s : Float(2, 4) = aten::softmax(%a, %n)
-return (%b, %s, %d)
-"""
+def test_without_need_nothing_moves(outputs, made, text):
+    types = {"s": "Long(2)", "t": "Float(2, 4)" if "Softmax(b)" in text else "Long(2)", "y": "Float(2, 4)"}
+    types |= {"a": "Float(2, 1)" if "Reduce" in made else "Float(2, 4)", "b": "Float(2, 4)"}
+    types |= {"b": "Bool(2, 4)"} if "Greater" in text else {}
+    told = re.sub(r"\b([abstyk]) = ", lambda name: f"{name[1]}: {types[name[1]]} = ", f"a = {made}; {text}")
+    assert_unchanged(ir("x: Float(2, 4)", told, outputs), "reorder")
 
 
 @pytest.mark.parametrize(
     ("between", "moves"),
     [
-        ("%w : Float(2, 4) = aten::relu_(%d)", True),
-        ("%w : Float(2, 4) = aten::relu_(%a)", False),  # the later reader sees it, the earlier one does not
-        ("%w : Float(2, 4) = aten::relu_(%b)", True),
-        ('%m : str = prim::Constant[value="m"]()\n  = prim::RaiseException(%m)', False),  # nothing passes it
-        ("%w : Float(2, 4) = custom::unknown(%d)", False),
+        ("w: Float(2, 4) = relu_(d)", True),
+        ("w: Float(2, 4) = relu_(a)", False),  # the later reader sees it, the earlier one does not
+        ("w: Float(2, 4) = relu_(b)", True),
+        ('prim.RaiseException("m")', False),  # nothing passes it
+        ("w: Float(2, 4) = custom.unknown(d)", False),
     ],
 )
 def test_nothing_passes_what_it_depends_on(between, moves):
-    graph = transform(body(WRITES.format(between=between)), "reorder")
+    made = "a: Float(2, 4) = clone(x); d: Float(2, 4) = clone(x); b: Float(2, 4) = relu(a)"
+    text = ir(f"x: Float(2, 4) -> b, s, d\n{made}; {between}; s: Float(2, 4) = softmax(a, 1)")
+    graph = transform(text, "reorder")
     order = [n.kind for n in graph.nodes]
     assert (order.index("aten::softmax") < order.index("aten::relu")) is moves
 
 
 def test_random_operators_keep_their_order():
-    before = """
-%a : Float(2, 4) = onnx::RandomUniformLike(%x)
-%b : Float(2, 4) = onnx::Exp(%a)
-%c : Float(2, 4) = onnx::RandomNormalLike(%b)
-%d : Float(2, 4) = onnx::RandomNormalLike(%a)
-return (%b, %c, %d)
-"""
-    assert_unchanged(body(before), "reorder")
+    text = "-> b, c, d\na = RandomUniformLike(x); b = Exp(a); c = RandomNormalLike(b); d = RandomNormalLike(a)"
+    assert_unchanged(body(text), "reorder")
 
 
 def test_never_more_memory_at_the_peak():
     """Behind MatMul, Add could run in place; but at Tile's turn %w would still be alive, which is larger than %c."""
-    before = """
-%a : Float(2, 4) = onnx::Softmax(%x)
-%w : Float(2, 1) = onnx::ReduceMax(%x)
-%b : Float(2, 4) = onnx::Add(%a, %w)
-%c : Float() = onnx::ReduceMax(%b)
-%e : Float(2, 400) = onnx::Tile(%x, %n)
-%f : Float(2, 4) = onnx::ReduceL1(%e)
-%d : Float(2, 4) = onnx::MatMul(%a, %f)
-return (%c, %d)
-"""
-    text = body(before, inputs="%x : Float(2, 4), %n : Long(2)")
+    text = ir("""
+        x: Float(2, 4); n: Long(2) -> c, d
+        a: Float(2, 4) = Softmax(x); w: Float(2, 1) = ReduceMax(x); b: Float(2, 4) = Add(a, w)
+        c: Float() = ReduceMax(b); e: Float(2, 400) = Tile(x, n); f: Float(2, 4) = ReduceL1(e)
+        d: Float(2, 4) = MatMul(a, f)
+    """)
     graph = parse_graph(text)
     report = run_passes(graph, "reorder")
     assert kinds(graph) == kinds(parse_graph(text))
