@@ -19,7 +19,7 @@ RUNTIME = (
     *("prepack", "growable", "storage", "result_types", "memory_plan"),
     *("limits", "profile"),
     *("backends", "lowering", "plan"),
-    *("planned_steps", "arena", "boundary", "objects"),
+    *("arena", "boundary", "objects"),
     *("report", "file"),
     *("model", "session"),
 )

@@ -31,14 +31,14 @@ from irc.ir.tensor import Array
 from irc.ir.types import TensorType
 from irc.native.groups import Anchored, Group
 from irc.native.tables import CompiledLoop, LoopMoves, loop_of
+from irc.runtime.arena import FastSteps, PlannedSteps
 from irc.runtime.array_memory import ArrayType, aligned_bytes
 from irc.runtime.control_flow import FIRST_ROWS, Iterate, Stack
-from irc.runtime.execution import Code, Frame, Run, Step, put
+from irc.runtime.execution import Code, Frame, Run, put
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.lowering import Bound, Lowering, subgraph_of
 from irc.runtime.memory_plan import FormRecorder, Planner, form_of, own_groups, were_steps
 from irc.runtime.plan import SPECIAL, Plan
-from irc.runtime.planned_steps import FastSteps, frame_over
 from irc.runtime.storage import Storage
 from irc.runtime.values import is_array
 
@@ -97,10 +97,11 @@ def compiled_loop(
     compiled = {group: found for group in groups if (found := copy.bound.compiled(group)) is not None}
     planner = Planner(copy.graph, storage, own.slot_of, compiled, tuple(params))
     memory = planner.plan(recorded.forms)
-    once: list[Step] = []
+    fast = FastSteps(own, memory, planner, recorded, aligned_bytes(memory.nbytes))
+    to_compile, once = fast.to_compile(own.code), fast.once
 
     def new_frame() -> Frame:
-        frame = frame_over(own, memory, aligned_bytes(memory.nbytes))
+        frame = PlannedSteps(own, memory, compiled).frame(aligned_bytes(memory.nbytes))
         if node.kind == ONNX_LOOP:
             frame[own.code.params[1]][...] = True  # as the condition is inside of an iteration
         for step in once:
@@ -108,8 +109,6 @@ def compiled_loop(
         return frame
 
     frame = new_frame()
-    fast = FastSteps(own, memory, compiled, planner, recorded, frame, frame[min(params.values())].base)
-    to_compile, once = fast.to_compile(own.code), fast.once
     moves = None if to_compile is None else _moves(node, copy.graph, own.code, storage, frame, len(rows))
     if to_compile is None or moves is None:
         return None

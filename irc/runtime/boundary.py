@@ -318,21 +318,18 @@ NOTHING = Held()
 
 
 _KINDS = 4
-"""Kinds of steps that a signature knows: of one token, of several."""
+"""Kinds of runs that a signature knows: steps of one token, of several."""
 
 Compute = Callable[[list[Any], "Run", "RunKey | None"], list[Any]]
 """The outputs of a graph for values of its inputs."""
 
-Arrays = tuple[tuple[int, str, Any, tuple[int, ...]], ...]
-"""Position, name, element type and shape of all inputs that are passed: arrays, which a run reads where they are."""
 
-
-class _Like(NamedTuple):
-    """What inputs are like in steps of a session that have one run key.
+class Like(NamedTuple):
+    """What inputs are like in runs that have one key: arrays, which a run reads where they are.
 
     Attributes:
         key: the key.
-        fixed: position, name, element type and shape of those that are the same in all steps.
+        fixed: position, name, element type and shape of those that are the same in all such runs.
         open: of the others, likewise, with the axes along which sizes are fixed, and the others with their names.
     """
 
@@ -341,14 +338,17 @@ class _Like(NamedTuple):
     open: Sequence[tuple[int, str, ArrayType, Sequence[int], Sequence[tuple[int, Any]]]]
 
     @staticmethod
-    def of(key: RunKey, passed: Iterable[tuple[int, Argument]], sizes: Collection[str]) -> _Like | None:
-        """For arrays that are ``passed``; None if more is to be checked: sizes of these names are given."""
+    def of(
+        key: RunKey, feeds: Mapping[str, Any], passed: Iterable[tuple[int, Argument]], sizes: Collection[str]
+    ) -> Like | None:
+        """For ``feeds`` that have been checked; None if more is to be looked at: sizes of these names are given."""
         fixed: list[Any] = []
         others: list[Any] = []
         known = set(sizes)
         for i, a in passed:
             form = key[i]
-            if not isinstance(form, ArrayType) or form.dtype is not a.dtype:
+            is_array = type(feeds[a.name]) is np.ndarray and isinstance(form, ArrayType)
+            if not is_array or form.dtype is not a.dtype or form.dtype.hasobject:
                 return None
             names = a.shape or (None,) * len(form.shape)
             axes = [axis for axis, size in enumerate(form.shape) if size == ANY]
@@ -359,7 +359,7 @@ class _Like(NamedTuple):
                 fixed.append((i, a.name, form.dtype, form.shape))
             known.update(name for axis, name in enumerate(names) if axis not in axes and isinstance(name, str))
         named = {name for *_, axes in others for _, name in axes}
-        return None if known & named else _Like(key, fixed, others)
+        return None if known & named else Like(key, fixed, others)
 
     def bind(self, values: list[Any], feeds: Mapping[str, Any], held: Mapping[str, Array]) -> bool:
         """Put the inputs into ``values``, if they are such."""
@@ -399,7 +399,7 @@ class Signature:
         defaults: those of inputs that are left out, by name.
         sizes: what these give to named dimensions.
         recurs: whether a run on arrays of types and shapes that have been checked needs nothing else.
-        steps: what inputs are like in steps of sessions, the latest kind first.
+        likes: what inputs were like in the latest kinds of runs, the latest first.
     """
 
     runs: PlannedRuns
@@ -412,14 +412,10 @@ class Signature:
     defaults: dict[str, Any]
     sizes: Sizes
     recurs: bool
-    steps: tuple[_Like, ...] = ()
+    likes: tuple[Like, ...] = ()
 
-    def bind(
-        self, feeds: Mapping[str, Any], held: Held, counters: Counters
-    ) -> tuple[list[Any], RunKey | None, Arrays | None]:
-        """The values of the graph's inputs, the run's key, and the arrays by which to know another such run.
-
-        (By arrays of these types and shapes; None if it takes other checks, or there will be none.)
+    def bind(self, feeds: Mapping[str, Any], held: Held, counters: Counters) -> tuple[list[Any], RunKey | None]:
+        """The values of the graph's inputs, and the run's key.
 
         Args:
             feeds: what the caller passes, and a session.
@@ -430,11 +426,12 @@ class Signature:
             Error: IRC412 to IRC416, as `CompiledModel.run`.
         """
         values, sizes = self.values.copy(), dict(self.sizes)
-        for like in self.steps:
+        for like in self.likes:
             if like.bind(values, feeds, held.arrays):
-                return values, like.key, None
+                if like is not self.likes[0]:
+                    self._note(like)
+                return values, like.key
         checked = () if held.donated else self.donated_at
-        arrays: list[tuple[int, str, Any, tuple[int, ...]]] = []
         seen: set[Any] = set()
         for i, a in self.passed:
             value = feeds[a.name]
@@ -447,8 +444,6 @@ class Signature:
                     check_shape(value.shape, a.type, a.where, sizes)
             else:
                 value = accept(value, a, sizes)
-                if type(value) is np.ndarray and value.dtype is a.dtype and not value.dtype.hasobject:
-                    arrays.append((i, a.name, a.dtype, value.shape))
                 if i not in self.donated_at:
                     value = read_only(value) if is_array(value) else typed(read_only_view(value), a.type)
             values[i] = value
@@ -457,15 +452,16 @@ class Signature:
             _check_shared({**self.defaults, **passed}, [a.name for i, a in self.passed if i in checked])
         for i in self.copied:
             values[i] = copied(values[i], counters)
-        key = run_key(values, self.donated_at)
+        key: RunKey | None = run_key(values, self.donated_at)
         if held.keys is not None:
-            growing = held.keys.key(key)
-            if growing is not None and not (self.donated_at or self.copied):
-                like = _Like.of(growing, self.passed, self.sizes)
-                self.steps = () if like is None else (like, *self.steps[: _KINDS - 1])
-            return values, growing, None
-        is_usual = self.recurs and len(arrays) == len(self.passed)
-        return values, key, tuple(arrays) if is_usual else None
+            key = held.keys.key(key)
+        may_recur = self.recurs or (held.keys is not None and not (self.donated_at or self.copied))
+        if key is not None and may_recur and (like := Like.of(key, feeds, self.passed, self.sizes)) is not None:
+            self._note(like)
+        return values, key
+
+    def _note(self, latest: Like) -> None:
+        self.likes = latest, *[like for like in self.likes if like is not latest][: _KINDS - 1]
 
 
 def left_out(known: Mapping[str, Argument], given: Collection[str], donate: Iterable[str]) -> list[Argument]:

@@ -289,6 +289,7 @@ class Planner:
         static: the values whose shapes the shapes of the inputs decide.
         inner: those of them that no result of the graph shows.
         known: those of these whose elements are decided, too, and which nothing writes.
+        compiled: as given.
         open: the forms of values with sizes that differ from run to run.
     """
 
@@ -310,8 +311,8 @@ class Planner:
         self.open = {value: form for value, form in derived.items() if form.varies}
         decided = [value for value in derived if value not in self.open] if given else None
         self.static, contents = static_values(graph, groups, storage.written, params is not None, decided)
-        self._compiled = compiled or {}
-        self._groups = {node: group for node, group in groups.items() if node not in self._compiled}
+        self.compiled = compiled or {}
+        self._groups = {node: group for node, group in groups.items() if node not in self.compiled}
         order = list(enumerate(self._in_order(graph), 1))
         self._turns = {node: turn for turn, node in order if node not in self._groups}
         lasting = [value for node in storage.lasting for value in node.outputs]
@@ -450,7 +451,7 @@ class Planner:
     def _lies_in_place(self, value: Value) -> bool:
         """Whether ``value`` is always made in its place, and nothing changes it afterwards."""
         node = value.node
-        is_placed = node in self._compiled or (node is not None and len(node.outputs) == 1)
+        is_placed = node in self.compiled or (node is not None and len(node.outputs) == 1)
         return is_placed and value not in self.known and self._storage.of(value) not in self._changed
 
     def _donated(self, forms: Mapping[Value, ArrayType], donated: Collection[int]) -> dict[Value, Place]:
@@ -461,7 +462,7 @@ class Planner:
 
     def _candidates(self, node: Node, result: Value, forms: Mapping[Value, ArrayType]) -> Sequence[Value]:
         """The operands that ``node`` may write ``result`` over, if they have its form."""
-        kernels = self._compiled.get(node)
+        kernels = self.compiled.get(node)
         if kernels is None:
             return node.inputs[: overwritable(node)]
         types = [form_of(value, forms) for value in node.inputs]

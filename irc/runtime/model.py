@@ -29,7 +29,7 @@ from irc.runtime.arena import PlannedRuns, RunKey
 from irc.runtime.arguments import Argument, Path, Sizes, accept, named, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.boundary import NOTHING, Arrays, Held, Signature, are_distinct, detach, left_out, read_only_view
+from irc.runtime.boundary import NOTHING, Held, Signature, are_distinct, detach, left_out, read_only_view
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits
@@ -168,8 +168,8 @@ class CompiledModel:
         self._share = sharing(options.threads)
         self._may_multiply = any(_may_multiply(node.kind) for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
-        # Wanted outputs -> the signature, input arrays' types and plan key of the latest run: most runs repeat it.
-        self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, RunKey | None]] = {}
+        # Wanted outputs -> the signature of the latest run that another may be like: most runs repeat it.
+        self._usual: dict[tuple[str, ...] | None, Signature] = {}
 
     def _lowered(self, graph: Graph, analyses: Analyses | None = None) -> PlannedRuns:
         with gc_paused():
@@ -209,11 +209,11 @@ class CompiledModel:
         """
         # Most runs are like the one before. They are made here, without the calls and checks of `execute`.
         names = None if outputs is None else _names(outputs, "outputs", "IRC411")
-        usual = self._usual.get(names)
+        signature = self._usual.get(names)
         is_plain = feeds.__class__ is dict and donate.__class__ is tuple and limits is None and threads is None
-        if usual is None or not is_plain or donate:
+        if signature is None or not is_plain or donate:
             return self.execute(feeds, names, donate, limits, threads)[0]
-        signature, arrays, key = usual
+        key, arrays, _ = signature.likes[0]
         if len(feeds) != len(arrays):
             return self.execute(feeds, names)[0]
         values = signature.values.copy()
@@ -298,7 +298,7 @@ class CompiledModel:
         run = Run()
         run.observer, run.again = profiler, held is not NOTHING
         try:
-            values, key, arrays = signature.bind(feeds, held, run)
+            values, key = signature.bind(feeds, held, run)
         except Error as error:
             if error.code != "IRC413" or not self.sizes:
                 raise
@@ -310,8 +310,8 @@ class CompiledModel:
             share = in_turn
         if profiler is not None:
             profiler.start(signature.runs.lowerer.graph, values, run)
-        if arrays is not None:
-            self._usual[names] = signature, arrays, key
+        if signature.recurs and signature.likes:
+            self._usual[names] = signature
         task = self._compute, signature, values, key, run, held
         results, kept = self.state.turn(in_own_scope, guard, share, *task)
         run.observer = None  # which refers to the values that the run was given

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph, parse_module
-from irc.runtime import arena, array_memory, planned_steps
+from irc.runtime import arena, array_memory
 from irc.runtime.array_memory import ALIGNMENT, ArrayType, aligned
 from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _pack
 from irc.runtime.model import CompiledModel
@@ -47,7 +47,7 @@ def poison(model: CompiledModel) -> None:
 @pytest.fixture
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are held to what they promise of ``out``."""
-    real = planned_steps.placed_step
+    real = arena.placed_step
 
     def placed_step(kernel: Any, ins: Any, outs: Any, dead: Any, directly: bool) -> Any:
         step = real(kernel, ins, outs, dead, directly)
@@ -63,7 +63,7 @@ def checked(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return run
 
-    monkeypatch.setattr(planned_steps, "placed_step", placed_step)
+    monkeypatch.setattr(arena, "placed_step", placed_step)
 
 
 CHAIN = ir("x, w: Float(64, 64)", "b = Relu(MatMul(x, w)); e = MatMul(Add(MatMul(b, w), b), w)", "e")
