@@ -12,11 +12,11 @@ from tests.layers import ROOT, Import, all_imports, allowed, circles, drawn, imp
 MAX_LINES = 800
 
 RUNTIME = (
-    *("values", "array_memory", "arguments", "bounds", "plan_cache", "kernel_checks"),
+    *("values", "array_memory", "arguments", "bounds", "plan_cache"),
     "kernels",
     "binding",
     *("execution", "destinations", "threads", "control_flow"),
-    *("prepack", "growable", "storage", "result_types", "memory_plan"),
+    *("prepack", "growable", "storage", "memory_plan"),
     *("limits", "profile"),
     *("backends", "lowering", "plan"),
     *("arena", "boundary", "objects"),

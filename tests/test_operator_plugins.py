@@ -20,7 +20,7 @@ from irc.ir import parse_graph
 from irc.ops import Effects, Movement, Operator, record, register, schemas
 from irc.ops.schema_rules import check_schema
 from irc.ops.shape_rules import shape_rule
-from irc.runtime.kernel_checks import checked
+from irc.runtime.arguments import checked
 from irc.runtime.kernels.registry import kernel
 from irc.tools.catalog import place
 from tests.doc_blocks import blocks

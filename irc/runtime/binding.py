@@ -17,7 +17,7 @@ from irc.ops.pointwise import result_like
 from irc.ops.registry import record
 from irc.ops.signatures import schemas
 from irc.runtime import kernels
-from irc.runtime.kernel_checks import checked
+from irc.runtime.arguments import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder, takes_out
 from irc.runtime.values import Array
 from irc.support.formatting import first_of

@@ -30,57 +30,46 @@ if TYPE_CHECKING:
 
 
 class InnerLoops:
-    """A base class that declines everything.
+    """A base class that declines everything: its methods return nothing.
 
-    Most methods return whether they have made the result, in ``out``, which is in C order and shares memory with no
-    operand. Sizes are the caller's to check.
+    Most return True if they have made the result, in ``out``, which is in C order and shares memory with no operand.
+    Sizes are the caller's to check.
     """
 
-    def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool:
+    def depthwise(self, x: Array, w: Array, b: Array | None, axes: Axes, out: Array) -> bool | None:
         """The convolution of ``x`` (N, C, spatial...) with ``w`` (O, 1, kernel...), O a multiple of C."""
-        return False
 
     def convolution(
         self, x: Array, w: Array, b: Array | None, group: int, axes: Axes, out: Array, exact: bool = False
-    ) -> bool:
+    ) -> bool | None:
         """See `irc.runtime.kernels.convolution.convolve`."""
-        return False
 
-    def product(self, a: Array, b: Array, out: Array) -> bool:
+    def product(self, a: Array, b: Array, out: Array) -> bool | None:
         """``a`` (..., M, K) times the constant ``b`` (K, N), if machine code is faster than NumPy's BLAS."""
-        return False
 
-    def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool:
+    def integers(self, a: Array, zero: int, b: Array, out: Array) -> bool | None:
         """``(a - zero) @ b`` as int32: ``a`` (..., K) of 8-bit integers, ``b`` (K, N) of integral floats."""
-        return False
 
-    def linear(self, x: Array, scale: Array, zero: Array | None, axis: int, out: Array) -> bool:
+    def linear(self, x: Array, scale: Array, zero: Array | None, axis: int, out: Array) -> bool | None:
         """``x`` quantized, or, where it has integers, dequantized; by scales along ``axis``, or one."""
-        return False
 
-    def quantize(self, x: Array, out: Array, scale: Array, zero: Array) -> bool:
+    def quantize(self, x: Array, out: Array, scale: Array, zero: Array) -> bool | None:
         """All that `irc.runtime.kernels.quantized.dynamically_quantized` makes of ``x``, of float32."""
-        return False
 
-    def maxima(self, x: Array, axes: Axes, out: Array) -> bool:
+    def maxima(self, x: Array, axes: Axes, out: Array) -> bool | None:
         """The greatest element of each window of ``x`` (N, C, spatial...)."""
-        return False
 
-    def means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> bool:
+    def means(self, x: Array, axes: Axes, include: bool, divisor: int | None, out: Array) -> bool | None:
         """The means of the windows of ``x`` (N, C, spatial...): see `irc.runtime.kernels.pool.means`."""
-        return False
 
-    def columns(self, x: Array, axes: Axes, start: int, out: Array) -> bool:
+    def columns(self, x: Array, axes: Axes, start: int, out: Array) -> bool | None:
         """What windows see: see `irc.runtime.kernels.windows.columns`."""
-        return False
 
-    def copy(self, x: Array, out: Array) -> bool:
+    def copy(self, x: Array, out: Array) -> bool | None:
         """``x``, of which rows lie across, if machine code is faster than NumPy."""
-        return False
 
-    def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool:
+    def pad(self, x: Array, added: Sequence[tuple[int, int]], mode: str, constant: Array, out: Array) -> bool | None:
         """``x`` with elements added at both ends of each axis: see `irc.runtime.kernels.shape.padded`."""
-        return False
 
     def attend(
         self,
@@ -92,13 +81,12 @@ class InnerLoops:
         bias: Array | None,
         mask: Array | None,
         fill: float,
-    ) -> bool:
+    ) -> bool | None:
         """Attention of few rows a head: ``softmax(query @ key^T * scale + bias) @ value``.
 
         The query is (..., H, L, E), or (..., K, G, L, E) where G heads share keys and values (..., K, S, E). Bias and
         mask broadcast to the scores; those that the mask excludes are ``fill`` instead.
         """
-        return False
 
     def recurrence(self, cells: Cells, share: Array, out: Array) -> Recurrence | None:
         """What computes all steps of a recurrent layer in one direction, for arrays that lie like these.
@@ -108,19 +96,15 @@ class InnerLoops:
             share: as `irc.runtime.kernels.recurrent.Recurrence` says; steps may lie anywhere.
             out: likewise.
         """
-        return None
 
     def fused(self, text: str, operands: Sequence[Array]) -> Array | None:
         """The result of the graph with this text, of pointwise operators and reductions of arrays in C order."""
-        return None
 
     def decider(self, rows: int, machine: Machine) -> Decide | None:
         """What decides for ``rows`` of similarities, by a support vector machine that classifies."""
-        return None
 
     def voter(self, x: Array, trees: TreeTables, found: Array) -> Vote | None:
         """What adds votes for the rows of arrays that lie like ``x`` to arrays like ``found`` (N, targets)."""
-        return None
 
 
 NONE = InnerLoops()

@@ -31,9 +31,9 @@ from irc.ir.kinds import CONTROL_FLOW
 from irc.ops.plugins import fault_of
 from irc.ops.pointwise import keeps_float_type, overwritable, result_like
 from irc.ops.registry import record
+from irc.runtime.arguments import what_is_wrong
 from irc.runtime.array_memory import lies_as_new
 from irc.runtime.binding import binder_of_others, fits, interrupts
-from irc.runtime.kernel_checks import what_is_wrong
 from irc.runtime.kernels.primitives import ufunc_of
 from irc.runtime.kernels.registry import Kernel, takes_out
 from irc.runtime.values import Array, describe, is_array

@@ -33,6 +33,7 @@ from irc.ops.layouts import sees_layouts, sees_storage
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
 from irc.ops.pointwise import reads_first
+from irc.runtime.arguments import fault_of_form
 from irc.runtime.backends import CompiledGroup, Declined, Unsupported, suits_nothing
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.destinations import delayed, form_follows, sources, step_around, step_into
@@ -48,7 +49,6 @@ from irc.runtime.execution import (
     placed_step,
     put,
 )
-from irc.runtime.kernel_checks import fault_of_form
 from irc.runtime.kernels.registry import takes_out, takes_outs
 from irc.runtime.kernels.support import as_constant, check_size, is_constant, note_origin
 from irc.runtime.prepack import Kept, Preparations

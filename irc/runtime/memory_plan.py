@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,19 +30,21 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irc.alias.classes import ESCAPED
+from irc.errors import Error
 from irc.ir.constants import constant_tensor
 from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, IF
 from irc.ir.limits import MAX_SIZE
 from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Array
-from irc.ir.types import TensorType
+from irc.ir.types import TENSOR, DType, TensorType, Type, join, with_plain_sizes, without_facts
 from irc.ops import record
 from irc.ops.axes import CONCAT, joined
+from irc.ops.inference import Known, NodeTypes
 from irc.ops.pointwise import overwritable
-from irc.runtime.array_memory import ArrayType, aligned, c_strides
+from irc.ops.shape_rules import tell_contents, types_told
+from irc.runtime.array_memory import ANY, ArrayType, aligned, c_strides
 from irc.runtime.execution import Observer
-from irc.runtime.result_types import derived_forms
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
@@ -72,6 +75,38 @@ def were_steps(group: Node, forms: Mapping[Value, ArrayType]) -> bool:
     return graph is not None and any(value in forms for node in graph.nodes for value in node.outputs)
 
 
+def _follow(
+    block: Block,
+    groups: Mapping[Node, Graph],
+    equate: Callable[[Value, Value], None],
+    join: Callable[[Node], None],
+    apply: Callable[[Node], None],
+) -> None:
+    """Tell what follows from what in ``block``, and in the groups and branches in it, in order.
+
+    Args:
+        block: the block.
+        groups: those to look into, with their subgraphs.
+        equate: is told of a value that is another one, at the boundary of a group.
+        join: is told of an If, once its branches have been followed.
+        apply: is told of other nodes.
+    """
+    for node in block.nodes:
+        if node in groups:
+            inner = groups[node]
+            for inside, value in zip(inner.inputs, node.inputs):
+                equate(inside, value)
+            _follow(inner.block, groups, equate, join, apply)
+            for value, inside in zip(node.outputs, inner.outputs):
+                equate(value, inside)
+        elif node.kind == IF:
+            for branch in node.blocks:
+                _follow(branch, groups, equate, join, apply)
+            join(node)
+        else:
+            apply(node)
+
+
 def static_values(
     graph: Graph,
     groups: Mapping[Node, Graph],
@@ -91,38 +126,98 @@ def static_values(
     shapes = set(graph.inputs if decided is None else decided)  # the values of which these are decided
     contents: set[Value] = set()  # none of which is written: what takes them in a group is not known to be
 
-    def follow(block: Block) -> None:
-        for node in block.nodes:
-            operator = record(node.kind)
-            deciding = operator.value_operands if in_order or not node.kind.startswith("aten::") else None
-            if node in groups:
-                group = groups[node]
-                for known in (shapes, contents):
-                    known.update(inside for given, inside in zip(node.inputs, group.inputs) if given in known)
-                follow(group.block)
-                for known in (shapes, contents):
-                    known.update(result for result, inside in zip(node.outputs, group.outputs) if inside in known)
-            elif node.kind == IF:
-                for branch in node.blocks:
-                    follow(branch)
-                for known in (shapes, contents) if contents.issuperset(node.inputs) else ():
-                    returned = zip(node.outputs, *(branch.returns for branch in node.blocks))
-                    known.update(result for result, *inside in returned if known.issuperset(inside))
-            elif node.kind == CONSTANT:
-                shapes.update(node.outputs)
-                contents.update(node.outputs)
-            elif deciding is not None and shapes.issuperset(node.inputs):
-                if not contents.issuperset(value for i, value in enumerate(node.inputs) if i in deciding):
-                    continue
-                shapes.update(node.outputs)
-                if operator.contents_from == "shapes" or (
-                    operator.contents_from == "operands" and contents.issuperset(node.inputs)
-                ):
-                    contents.update(node.outputs)
-            contents.difference_update([value for value in node.outputs if value in written])
+    def note(value: Value, has_shape: bool, has_contents: bool) -> None:
+        if has_shape:
+            shapes.add(value)
+        if has_contents and value not in written:
+            contents.add(value)
 
-    follow(graph.block)
+    def equate(value: Value, other: Value) -> None:
+        note(value, other in shapes, other in contents)
+
+    def join(node: Node) -> None:
+        if contents.issuperset(node.inputs):
+            for value, *inside in zip(node.outputs, *(branch.returns for branch in node.blocks)):
+                note(value, shapes.issuperset(inside), contents.issuperset(inside))
+
+    def apply(node: Node) -> None:
+        operator = record(node.kind)
+        deciding = operator.value_operands if in_order or not node.kind.startswith("aten::") else None
+        if node.kind != CONSTANT and (deciding is None or not shapes.issuperset(node.inputs)):
+            return
+        if contents.issuperset(value for i, value in enumerate(node.inputs) if i in (deciding or ())):
+            by_operands = operator.contents_from == "operands" and contents.issuperset(node.inputs)
+            for value in node.outputs:
+                note(value, True, node.kind == CONSTANT or operator.contents_from == "shapes" or by_operands)
+
+    _follow(graph.block, groups, equate, join, apply)
     return shapes, contents
+
+
+class _Derived(Known):
+    """Types that have been derived; of all other values, no more is known than of what kind they are.
+
+    What a graph states of types is not asked: nobody may have checked it.
+    """
+
+    def __init__(self, given: Mapping[Value, TensorType], written: Container[Value]) -> None:
+        super().__init__(is_fixed=lambda value: value not in written)
+        self.types: dict[Value, Type] = {**given}
+
+    def plain_type(self, value: Value) -> Type:
+        found = self.types.get(value)
+        if found is not None:
+            return found
+        tensor = constant_tensor(value)
+        return without_facts(value.type) if tensor is None else tensor.type
+
+    def tell_derived(self, value: Value, type: Type) -> None:
+        """Note that ``value`` is of ``type``, which may have polynomials as sizes."""
+        self.types[value] = with_plain_sizes(type)
+        if isinstance(type, TensorType) and type.shape is not None:
+            self.symbolic[value] = type if None not in type.shape else self._keep(value, type.shape)
+
+
+def derived_forms(
+    graph: Graph, groups: Mapping[Node, Graph], given: Mapping[Value, ArrayType], written: Container[Value]
+) -> dict[Value, ArrayType]:
+    """The forms of values that run at most once, by the operators' shape rules; none of TorchScript's operators.
+
+    Args:
+        graph: the graph.
+        groups: its fusion groups, with their subgraphs.
+        given: the forms of inputs; sizes may be `ANY` in these, and then in the result.
+        written: values whose elements something may change.
+    """
+    known = _Derived({value: _type_of(form) for value, form in given.items() if not form.dtype.hasobject}, written)
+
+    def join_returns(node: Node) -> None:
+        for value, *inside in zip(node.outputs, *(branch.returns for branch in node.blocks)):
+            known.tell_derived(value, join(*map(known.plain_type, inside)) or TENSOR)
+
+    def apply(node: Node) -> None:
+        operator = record(node.kind)
+        if operator.shape is None or node.kind == CONSTANT or node.kind.startswith("aten::"):
+            return
+        context = NodeTypes(node, known)
+        with suppress(Error):  # of what may never run; else the run says so
+            for value, type in zip(node.outputs, types_told(operator.shape, context)):
+                known.tell_derived(value, type)
+            tell_contents(operator, context, known.plain_type)
+
+    _follow(graph.block, groups, lambda a, b: known.tell_derived(a, known.type_of(b)), join_returns, apply)
+    return {value: form for value, type in known.types.items() if (form := _form_of(type)) is not None}
+
+
+def _type_of(form: ArrayType) -> TensorType:
+    return TensorType(DType.from_numpy(form.dtype), tuple([None if size == ANY else size for size in form.shape]))
+
+
+def _form_of(type: Type) -> ArrayType | None:
+    """The form of tensors of ``type``, in which unknown sizes are `ANY`; None if the rank is unknown."""
+    if not isinstance(type, TensorType) or type.dtype is None or type.shape is None:
+        return None
+    return ArrayType(type.dtype.numpy, tuple([size if isinstance(size, int) else ANY for size in type.shape]))
 
 
 MOST = 1 << 12

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from irc.ir import Graph, Value, parse_graph
 from irc.ir.region_flow import inner_graph
 from irc.runtime.array_memory import ANY, ArrayType
-from irc.runtime.memory_plan import FormRecorder, own_groups
+from irc.runtime.memory_plan import FormRecorder, derived_forms, own_groups
 from irc.runtime.plan import lower
-from irc.runtime.result_types import derived_forms
 from irc.runtime.values import is_array
 from tests.effort import examples
 from tests.graphs import ir_graph

@@ -25,7 +25,7 @@ from irc.ir.kinds import DOMAINS
 from irc.ir.types import DType
 from irc.ops.onnx_signatures import misfit
 from irc.ops.opaque import is_opaque
-from irc.runtime.kernel_checks import onnx_type
+from irc.runtime.arguments import onnx_type
 from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.support import AnyDType, c_order, may_be_view
 from irc.runtime.values import is_array
