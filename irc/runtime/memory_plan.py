@@ -10,11 +10,10 @@ What outputs may show has no place: it must outlive the run.
 Operands of a Concat that are made for it have places in that of its result, where their
 elements are one run there: then it copies nothing. All of them are one memory from then on,
 and a part that others read later too keeps the whole in use. Where that would make the
-arena larger by more than a sixteenth, Concats copy.
+arena larger by more than a sixteenth, all Concats copy.
 
 Places are found largest first, each in the smallest gap that holds it, which
-comes close to the lower bound, the most bytes that are alive at one time. Where
-that is not reached, they are also found longest alive first: the better one is taken.
+comes close to the lower bound, the most bytes that are alive at one time.
 """
 
 from __future__ import annotations
@@ -181,7 +180,7 @@ class _Derived(Known):
 def derived_forms(
     graph: Graph, groups: Mapping[Node, Graph], given: Mapping[Value, ArrayType], written: Container[Value]
 ) -> dict[Value, ArrayType]:
-    """The forms of values that run at most once, by the operators' shape rules; none of TorchScript's operators.
+    """The forms that shape rules tell of values that run at most once, TorchScript's operators apart.
 
     Args:
         graph: the graph.
@@ -362,9 +361,6 @@ _Placeable = tuple[int, "Node", "Value"]
 PEAK = 17 / 16
 """How large the arena may be with operands in the places of Concats, compared to one without."""
 
-TRIALS = 64
-"""Into how many parts the Concats of a graph are divided, at most, to find those that may have it so."""
-
 
 class Planner:
     """Plans the memory of runs of one graph.
@@ -444,27 +440,12 @@ class Planner:
         placeable = [each for each in self._placeable if each[1].kind != RESHAPE or self._copies(each[1], forms)]
         concats = [node for _, node, _ in placeable if node.kind == CONCAT]
 
-        def buffers(joining: Container[Node]) -> tuple[dict[Value, Place], list[Value]]:
-            return self._buffers(placeable, forms, donated, joining)
+        def packed(joining: Collection[Node]) -> MemoryPlan:
+            return _pack(*self._buffers(placeable, forms, donated, joining), self._turns)
 
-        plain = buffers(())
-        if not concats:
-            return _pack(*plain, self._turns)
-        most = PEAK * _peak(plain[0])
-
-        def joining(rest: list[Node], known: set[Node]) -> set[Node]:
-            """``known``, and those of ``rest`` whose operands may have their places in the result's as well."""
-            both = {*known, *rest}
-            if _peak(buffers(both)[0]) <= most:
-                return both
-            half = len(rest) // 2
-            return joining(rest[half:], joining(rest[:half], known)) if half > len(concats) // TRIALS else known
-
-        found = _pack(*buffers(joining(concats, set())), self._turns)
-        if found.nbytes <= most:
-            return found
-        copying = _pack(*plain, self._turns)
-        return found if found.nbytes <= PEAK * copying.nbytes else copying
+        copying = packed(())
+        joining = packed(concats) if concats else copying
+        return joining if joining.nbytes <= PEAK * copying.nbytes else copying
 
     def _buffers(
         self,
@@ -613,16 +594,9 @@ def form_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None:
 def _pack(made: Mapping[Value, Place], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
     """The plan in which they are placed in one arena. Values are in the order in which they are made."""
     places = list(dict.fromkeys(made.values()))
-    own = sorted(_own(places), key=lambda b: (-b.size, b.start - b.end))[:MOST]
-    bound = max(_in_use(own, [b.size for b in own]))
-    offsets, nbytes = _packed(own)
-    if nbytes > bound:
-        longest = sorted(own, key=lambda b: (b.start - b.end, -b.size))
-        other, other_nbytes = _packed(longest)
-        if other_nbytes < nbytes:
-            own, offsets, nbytes = longest, other, other_nbytes
-    for place, offset in zip(own, offsets):
-        place.offset = offset
+    own = [b for b in places if b.source is None and b.whole is None]
+    own = sorted(own, key=lambda b: (-b.size, b.start - b.end))[:MOST]
+    nbytes = _place(own)
     held = {*own, *(p for p in places if p.source is not None)}
     for place in reversed(places):  # parts after what they are parts of
         if place.whole in held:
@@ -632,26 +606,15 @@ def _pack(made: Mapping[Value, Place], over: Iterable[Value], turns: Mapping[Nod
     return MemoryPlan(
         place_of=place_of,
         nbytes=nbytes,
-        bound=bound,
+        bound=max(_in_use(own, [b.size for b in own])),
         over=frozenset(place_of.keys() & over),
         turns=turns,
         in_use=_in_use(own, [b.form.nbytes for b in own]),
     )
 
 
-def _own(buffers: Iterable[Place]) -> list[Place]:
-    """Those of ``buffers`` that are neither parts of others nor memory of donated inputs."""
-    return [b for b in buffers if b.source is None and b.whole is None]
-
-
-def _peak(made: Mapping[Value, Place]) -> int:
-    """The most bytes in use at one time."""
-    own = _own(dict.fromkeys(made.values()))
-    return max(_in_use(own, [b.size for b in own]))
-
-
-def _packed(buffers: Sequence[Place]) -> tuple[list[int], int]:
-    """The offsets of buffers, placed in this order, and the bytes that they take."""
+def _place(buffers: Sequence[Place]) -> int:
+    """Set the offsets of buffers, placed in this order; return the bytes that they take."""
     starts = np.array([b.start for b in buffers], np.int64)
     ends = np.array([b.end for b in buffers], np.int64)
     sizes = np.array([b.size for b in buffers], np.int64)
@@ -659,7 +622,8 @@ def _packed(buffers: Sequence[Place]) -> tuple[list[int], int]:
     for i in range(len(buffers)):
         at_once = np.flatnonzero((starts[:i] <= ends[i]) & (ends[:i] >= starts[i]))
         offsets[i] = _best_fit(offsets[at_once], sizes[at_once], sizes[i])
-    return offsets.tolist(), int((offsets + sizes).max(initial=0))
+        buffers[i].offset = int(offsets[i])
+    return int((offsets + sizes).max(initial=0))
 
 
 def _best_fit(offsets: np.ndarray[Any, Any], sizes: np.ndarray[Any, Any], size: int) -> int:

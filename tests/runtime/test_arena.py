@@ -653,12 +653,6 @@ def test_the_bound_is_what_is_in_use_at_once_even_if_the_arena_is_larger() -> No
     assert (plan.bound, plan.nbytes) == (448 + 128 + 448, 1088)
 
 
-def test_where_the_largest_first_need_more_those_alive_longest_are_placed_first() -> None:
-    places, plan = packed([(65, 0, 0), (65, 0, 1), (385, 0, 0), (449, 1, 0)])
-    assert places[1].offset == 0
-    assert plan.bound == plan.nbytes == 128 + 128 + 448
-
-
 def test_a_place_is_the_smallest_gap_that_holds_it() -> None:
     places, plan = packed([(512, 0, 0), (320, 0, 1), (256, 0, 0), (192, 0, 1), (192, 1, 0)])
     assert [place.offset for place in places[:4]] == [0, 512, 832, 1088]
