@@ -16,7 +16,6 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -116,7 +115,7 @@ def compiled_loop(
     function = loop_of(steps, compiled_groups, moves)
     if function is None:
         return None
-    counts.units, counts.breaks = code.units, code.breaks
+    counts.units = code.units
     counts.kernels += sum([step.node.kind == GROUP for step in steps]) + len(rows)
     captured = [slot for value, slot in slot_of.items() if not value.made_by(CONSTANT)]
     sliced = [(slot_of[each.inputs[0]], axis) for each, axis in rows.items()]
@@ -325,7 +324,6 @@ class _Iterations:
             run.units += made * counts.units
             run.kernels += made * counts.kernels
             run.in_place += made * counts.in_place
-            if counts.breaks:
-                run.breaks = Counter(run.breaks) + Counter({why: made * n for why, n in counts.breaks.items()})
+            run.ended += made * max(counts.units - 1, 0)
             goes_on = condition is None or own[condition].item()
         return True

@@ -341,7 +341,7 @@ class Like(NamedTuple):
     def of(
         key: RunKey, feeds: Mapping[str, Any], passed: Iterable[tuple[int, Argument]], sizes: Collection[str]
     ) -> Like | None:
-        """For ``feeds`` that have been checked; None if more is to be looked at: sizes of these names are given."""
+        """For ``feeds`` that have been checked, where ``sizes`` are given; None if more is to be checked."""
         fixed: list[Any] = []
         others: list[Any] = []
         known = set(sizes)

@@ -15,13 +15,11 @@ strides are known only there. A result without a place may leave the run, so it 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -52,12 +50,13 @@ NOWHERE = object()
 """Owns no memory."""
 
 
+@dataclass(init=False)
 class Counters:
     """What one run did.
 
     Attributes:
         units: bulks of operators dispatched, on any thread; a loop body counts once an iteration.
-        breaks: why a bulk ended before the last operator of its block (``control flow``) -> how often.
+        ended: how many bulks ended before the last operator of their block.
         kernels: kernel calls, including those inside fusion groups.
         compiled: calls of kernels that a backend compiled from a fusion group, several steps or a loop.
         in_place: kernels that wrote their result over an input: a dead one or, for in-place operators
@@ -75,7 +74,7 @@ class Counters:
 
     # Zeros are of the class: each run makes one, and sets but a few.
     units: int = 0
-    breaks: Mapping[str, int] = MappingProxyType({})
+    ended = 0
     kernels: int = 0
     compiled: int = 0
     in_place: int = 0
@@ -85,14 +84,13 @@ class Counters:
     arena_bytes: int = 0
     arena_bound: int = 0
 
+    @property
+    def breaks(self) -> dict[str, int]:
+        """Why bulks ended before the last operator of their block (``control flow``) -> how often."""
+        return {"control flow": self.ended} if self.ended else {}
+
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in Counters.__annotations__} | {"breaks": dict(self.breaks)}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Counters) and self.to_dict() == other.to_dict()
-
-    def __repr__(self) -> str:
-        return f"Counters({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
+        return {name: getattr(self, name) for name in Counters.__annotations__} | {"breaks": self.breaks}
 
 
 class Observer:
@@ -169,7 +167,6 @@ class Code:
         kernels: how many steps are kernels (the others run blocks or functions).
         in_place: how many of these always write their result over an input.
         units: how many dispatches one execution counts.
-        breaks: the reasons why there are not fewer units, with how often each applies.
     """
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
@@ -181,14 +178,13 @@ class Code:
     kernels: int = 0
     in_place: int = 0
     units: int = 0
-    breaks: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def with_instructions(self, instructions: list[Instruction]) -> Code:
         """This code with other instructions."""
         return replace(self, instructions=instructions, steps=[each.step for each in instructions])
 
     def count_units(self, nodes: Iterable[Node]) -> None:
-        """Set `units` and `breaks` for steps of ``nodes``, in order.
+        """Set `units` for steps of ``nodes``, in order.
 
         A unit is a sequence of operators in program order; control flow is a unit of its own. Operators that read
         inputs, weights or outputs of the graph are in units like all others.
@@ -196,7 +192,6 @@ class Code:
         """
         units = groupby(nodes, lambda node: node.kind in CONTROL_FLOW)
         self.units = sum([len([*each]) if is_control else 1 for is_control, each in units])
-        self.breaks = {"control flow": self.units - 1} if self.units > 1 else {}
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""
@@ -224,8 +219,8 @@ def execute(code: Code, frame: Frame) -> None:
     """
     run: Run = frame[0]
     run.units += code.units
-    if code.breaks:
-        run.breaks = Counter(run.breaks) + Counter(code.breaks)
+    if code.units > 1:
+        run.ended += code.units - 1
     run.kernels += code.kernels
     if code.in_place:
         run.in_place += code.in_place
@@ -420,21 +415,7 @@ def call_step(
         for s in dead:
             frame[s] = None
 
-    if of_torch or like != 0 or len(ins) > 1:
-        return step
-    a = ins[candidates[0]]
-
-    def over(frame: Frame) -> None:
-        x = frame[a]
-        if x.flags.carray and may_overwrite(x, frame[0].arena, must_own_storage):
-            frame[out] = kernel(x, out=x)
-            frame[0].in_place += 1
-        else:
-            frame[out] = kernel(x)
-        for s in dead:
-            frame[s] = None
-
-    return over
+    return step
 
 
 def may_overwrite(x: Array, arena: Any, must_own_storage: bool) -> bool:
