@@ -43,7 +43,7 @@ from irc.runtime.execution import (
     placed_step,
     put,
 )
-from irc.runtime.growable import append_step, copy_behind_step
+from irc.runtime.growable import append_to_slot, copy_behind
 from irc.runtime.kernels.registry import takes_outs
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.memory_plan import RESHAPE, FormRecorder, MemoryPlan, Planner, own_groups, stated_forms, were_steps
@@ -308,8 +308,8 @@ class FastSteps(PlannedSteps):
             return None
         (out,), old, axis = outs, ins[0], axis_in(node.attributes["axis"], len(form.shape))
         self._operands[out] = PlannedOperand(out, form, _strides_in_buffer(form, axis))
-        room = append_step(old, np.zeros(new.type.shape, new.type.dtype), out, axis)
-        copy = copy_behind_step(out, ins[1], axis, dead)
+        room = partial(append_to_slot, old, np.zeros(new.type.shape, new.type.dtype), out, axis)
+        copy = partial(copy_behind, out, ins[1], axis, dead)
         return Instruction(room, node, (old,), outs), Instruction(copy, node, (out, ins[1]), (), dead)
 
     def _step(self, each: Instruction) -> Instruction:

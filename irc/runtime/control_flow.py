@@ -19,7 +19,7 @@ import numpy as np
 
 from irc.errors import Error
 from irc.ir.region_flow import carried, is_batched, scanned_rows
-from irc.runtime.execution import Code, Frame, Slots, Step, execute, fail, is_located, label, put
+from irc.runtime.execution import Code, Frame, Slots, Step, execute, fail, label, put
 from irc.runtime.kernels.support import axis_in, check_size
 from irc.runtime.values import Array, describe, is_array, read_only
 
@@ -173,7 +173,7 @@ def _lower_loop(
     # The first iteration owns the initial values that nothing else needs: an entry here would keep them alive.
     handed_over = tuple(set(initial).intersection(dead) - body.code.captured)
 
-    def step_of(at_once: Iterate | None = None) -> Step:
+    def step_of(at_once: Iterate | None) -> Step:
         def step(frame: Frame) -> None:
             limit = None if limit_slot is None else trip_count(frame[limit_slot])
             go_on = condition_slot is None or frame[condition_slot] is None or truth(frame[condition_slot])
@@ -182,15 +182,12 @@ def _lower_loop(
             try:
                 values, stacks = body.iterate(frame, values, (), limit if go_on else 0, at_once)
             except Exception as error:
-                if is_located(error):
-                    raise
                 fail(error, node, [frame[s] for s in ins if s not in handed_over])  # of the others nothing is known
             put(frame, outs, [*values, *(stack.result() for stack in stacks)], dead)
 
         return step
 
-    lowering.may_iterate_at_once(node, body.code, step_of)
-    return step_of()
+    return lowering.loop_step(node, body.code, step_of)
 
 
 class Body:
@@ -302,14 +299,13 @@ def lower_scan(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     run = scan.run_batches if is_batched(node) else scan.run
     dead = lowering.emptied(ins)
 
-    def step_of(at_once: Iterate | None = None) -> Step:
+    def step_of(at_once: Iterate | None) -> Step:
         def step(frame: Frame) -> None:
             put(frame, outs, run(frame, [frame[s] for s in ins], at_once), dead)
 
         return step
 
-    lowering.may_iterate_at_once(node, scan.body.code, step_of)
-    return step_of()
+    return lowering.loop_step(node, scan.body.code, step_of)
 
 
 class _Scan:

@@ -236,23 +236,19 @@ def execute(code: Code, frame: Frame) -> None:
                 step(frame)
                 run.observer.after(node, frame, outs)
     except Exception as error:
-        if step is None or is_located(error):
+        if step is None:
             raise
         _, node, ins, *_ = code.instructions[code.steps.index(step)]
         fail(error, node, [frame[s] for s in ins])
 
 
-def is_located(error: Exception) -> bool:
-    """Whether ``error`` already names its place, which is in an inner block."""
-    return isinstance(error, Error) and bool(error.where)
-
-
 def fail(error: Exception, node: Node, inputs: Sequence[Any]) -> NoReturn:
     """Raise ``error`` located at ``node``, with its inputs' types and shapes; interrupts stay unchanged.
 
-    Signal handlers end what takes too long with an exception, and servers catch it by its class.
+    Signal handlers end what takes too long with an exception, and servers catch it by its class. An error that names
+    its place already, which is in an inner block, stays as it is, too.
     """
-    if interrupts(error, node):
+    if interrupts(error, node) or (isinstance(error, Error) and error.where):
         raise error
     raise _located(error, node, inputs) from error
 

@@ -307,14 +307,15 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
     dead = lowering.emptied(ins)
 
     def step(frame: Frame) -> None:
-        _append_to_slot(frame, old, frame[new], out, axis)
+        append_to_slot(old, frame[new], out, axis, frame)
         for s in dead:
             frame[s] = None
 
     return step
 
 
-def _append_to_slot(frame: Frame, old: int, new: Array, out: int, axis: int) -> None:
+def append_to_slot(old: int, new: Array, out: int, axis: int, frame: Frame) -> None:
+    """Put what slot ``old`` has, and then ``new``, into slot ``out``; count what stays and moves."""
     start, run = frame[old], frame[0]
     both, stayed = append(start, new, axis, run.again)
     if stayed:
@@ -325,31 +326,15 @@ def _append_to_slot(frame: Frame, old: int, new: Array, out: int, axis: int) -> 
     frame[out] = both
 
 
-def append_step(old: int, new: Array, out: int, axis: int) -> Step:
-    """A step that makes room for an array like ``new`` behind the one in slot ``old``.
-
-    What `copy_behind_step` gives fills it.
-    """
-
-    def step(frame: Frame) -> None:
-        _append_to_slot(frame, old, new, out, axis)
-
-    return step
-
-
-def copy_behind_step(both: int, new: int, axis: int, dead: Slots) -> Step:
-    """A step that copies what is in slot ``new`` over the last positions of what is in slot ``both``."""
-
-    def step(frame: Frame) -> None:
-        whole, part = frame[both], frame[new]
-        end, buffer = whole.shape[axis], buffer_of(whole)
-        if buffer is not None:  # whose views may be read-only
-            whole, end = buffer.up_to(whole)
-        whole[(*[_ALL] * axis, slice(end - part.shape[axis], end))] = part
-        for s in dead:
-            frame[s] = None
-
-    return step
+def copy_behind(both: int, new: int, axis: int, dead: Slots, frame: Frame) -> None:
+    """Copy what slot ``new`` has over the last positions of what slot ``both`` has; empty ``dead``."""
+    whole, part = frame[both], frame[new]
+    end, buffer = whole.shape[axis], buffer_of(whole)
+    if buffer is not None:  # whose views may be read-only
+        whole, end = buffer.up_to(whole)
+    whole[(*[_ALL] * axis, slice(end - part.shape[axis], end))] = part
+    for s in dead:
+        frame[s] = None
 
 
 class GrowableArray:

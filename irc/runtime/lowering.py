@@ -374,10 +374,11 @@ class Lowering:
         if self.runs_once:
             self.plan.slot_of[value] = slot
 
-    def may_iterate_at_once(self, node: Node, body: Code, step_of: Callable[[Iterate | None], Step]) -> None:
-        """Note the body of a loop and what makes its step, if that runs at most once a run."""
+    def loop_step(self, node: Node, body: Code, step_of: Callable[[Iterate | None], Step]) -> Step:
+        """The step of a loop, whose body and what makes its step are noted if that runs at most once a run."""
         if self.runs_once:
             self.plan.loops[node] = {value: self._slots[value] for value in node.captures()}, body, step_of
+        return step_of(None)
 
     @property
     def runs_once(self) -> bool:

@@ -19,7 +19,7 @@ from irc.runtime.backends import Backend
 from irc.runtime.binding import functional, may_stay_out, reachable_nodes, unsupported
 from irc.runtime.bounds import CURRENT, in_own_scope, in_turn
 from irc.runtime.control_flow import Iterate, lower_call, lower_if, lower_onnx_loop, lower_prim_loop, lower_scan
-from irc.runtime.execution import Code, Frame, Instruction, Run, Step, execute, kernel_step
+from irc.runtime.execution import Code, Frame, Run, Step, execute, fail
 from irc.runtime.growable import lower_append
 from irc.runtime.kernels import means
 from irc.runtime.lowering import Bound, Lowering, Members, Special, runtime_constant
@@ -244,13 +244,12 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     if node.kind in SPECIAL or node.kind == GROUP:
         graph, used = _alone(node)
         return lower(graph).run([arrays[i] for i in used])
-    n = len(arrays)
-    ins, outs = tuple(range(1, n + 1)), tuple(range(n + 1, n + 1 + len(node.outputs)))
-    step = kernel_step(Bound().kernel(node), ins, outs, ())
-    code = Code().with_instructions([Instruction(step, node, ins, outs)])
-    frame = [Run(), *arrays, *[None] * len(outs)]
-    in_own_scope(CURRENT.scope.guard, in_turn, execute, code, frame)
-    return [frame[s] for s in outs]
+    kernel = Bound().kernel(node)
+    try:
+        made = in_own_scope(CURRENT.scope.guard, in_turn, kernel, *arrays)
+    except Exception as error:
+        fail(error, node, arrays)
+    return [made] if len(node.outputs) == 1 else [*made] if node.outputs else []
 
 
 def _alone(node: Node) -> tuple[Graph, list[int]]:

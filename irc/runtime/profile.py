@@ -188,7 +188,14 @@ class Profile:
             file.write(json.dumps(content).encode("ascii"))
 
     def __str__(self) -> str:
-        return to_text(self)
+        """The run in a few lines, then a line for each kind of operator that took most."""
+        rows = [
+            f"{ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {row.in_place:,} in place,"
+            f" {row.fresh:,} fresh, {count(row.bytes, 'byte')} made"
+            for row in self.by_operator()
+        ]
+        rest = [f"... and {count(len(rows) - MOST_KINDS, 'other kind')}"] if len(rows) > MOST_KINDS else []
+        return "\n".join([headlines(self), *rows[:MOST_KINDS], *rest])
 
     def to_dict(self) -> dict[str, Any]:
         """Tables as plain data; without the single calls, which the trace has."""
@@ -385,20 +392,6 @@ def _passes_on(node: Node) -> bool:
 
 MOST_KINDS = 8
 """How many kinds of operators are listed, those that took most."""
-
-
-def to_text(profile: Profile) -> str:
-    """The run in a few lines, then a line for each kind of operator that took most."""
-    rows = profile.by_operator()
-    lines = [headlines(profile)]
-    for row in rows[:MOST_KINDS]:
-        lines.append(
-            f"{ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {row.in_place:,} in place,"
-            f" {row.fresh:,} fresh, {count(row.bytes, 'byte')} made"
-        )
-    if rest := rows[MOST_KINDS:]:
-        lines.append(f"{ms(sum(row.own for row in rest)):>12} ms  {count(len(rest), 'other kind')}")
-    return "\n".join(lines)
 
 
 def headlines(profile: Profile) -> str:
