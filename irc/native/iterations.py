@@ -115,7 +115,7 @@ def compiled_loop(
     function = loop_of(steps, compiled_groups, moves)
     if function is None:
         return None
-    counts.units = code.units
+    counts.units, counts.ended = code.units, code.ended
     counts.kernels += sum([step.node.kind == GROUP for step in steps]) + len(rows)
     captured = [slot for value, slot in slot_of.items() if not value.made_by(CONSTANT)]
     sliced = [(slot_of[each.inputs[0]], axis) for each, axis in rows.items()]
@@ -324,6 +324,6 @@ class _Iterations:
             run.units += made * counts.units
             run.kernels += made * counts.kernels
             run.in_place += made * counts.in_place
-            run.ended += made * max(counts.units - 1, 0)
+            run.ended += made * counts.ended
             goes_on = condition is None or own[condition].item()
         return True

@@ -102,21 +102,13 @@ _STEPS = 4
 
 def _joined_keys(first: RunKey, second: RunKey) -> RunKey | None:
     """The key of the runs of both, with `ANY` for sizes that differ; None if more differs."""
-    if len(first) != len(second):
-        return None
-    joined: list[Any] = []
-    for a, b in zip(first, second):
-        form = a if a is b or a == b else _joined_forms(a, b)
-        if form is None:
-            return None
-        joined.append(form)
-    return tuple(joined)
+    joined = tuple([a if a is b or a == b else _joined_forms(a, b) for a, b in zip(first, second)])
+    return joined if len(first) == len(second) and None not in joined else None
 
 
 def _joined_forms(a: Any, b: Any) -> ArrayType | None:
-    if not (isinstance(a, ArrayType) and isinstance(b, ArrayType)) or a.dtype != b.dtype:
-        return None
-    if len(a.shape) != len(b.shape):
+    are_arrays = isinstance(a, ArrayType) and isinstance(b, ArrayType)
+    if not are_arrays or a.dtype != b.dtype or len(a.shape) != len(b.shape):
         return None
     return ArrayType(a.dtype, tuple([m if m == n else ANY for m, n in zip(a.shape, b.shape)]))
 

@@ -199,7 +199,7 @@ class _Detacher:
         own.flags.writeable = False
         buffer = buffer_of(own)
         if buffer is not None:
-            buffer.make_append_only(own, value)
+            buffer.make_append_only(own)
         return own
 
     def _count(self, size: int) -> None:
@@ -323,18 +323,21 @@ _KINDS = 4
 Compute = Callable[[list[Any], "Run", "RunKey | None"], list[Any]]
 """The outputs of a graph for values of its inputs."""
 
+Arrays = Sequence[tuple[int, str, Any, tuple[int, ...]]]
+"""Position, name, element type and shape of arrays."""
+
 
 class Like(NamedTuple):
     """What inputs are like in runs that have one key: arrays, which a run reads where they are.
 
     Attributes:
         key: the key.
-        fixed: position, name, element type and shape of those that are the same in all such runs.
+        fixed: those that are the same in all such runs.
         open: of the others, likewise, with the axes along which sizes are fixed, and the others with their names.
     """
 
     key: RunKey
-    fixed: Sequence[tuple[int, str, Any, tuple[int, ...]]]
+    fixed: Arrays
     open: Sequence[tuple[int, str, ArrayType, Sequence[int], Sequence[tuple[int, Any]]]]
 
     @staticmethod

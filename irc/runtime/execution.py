@@ -167,6 +167,7 @@ class Code:
         kernels: how many steps are kernels (the others run blocks or functions).
         in_place: how many of these always write their result over an input.
         units: how many dispatches one execution counts.
+        ended: how many of them end before the last operator.
     """
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
@@ -178,13 +179,14 @@ class Code:
     kernels: int = 0
     in_place: int = 0
     units: int = 0
+    ended: int = 0
 
     def with_instructions(self, instructions: list[Instruction]) -> Code:
         """This code with other instructions."""
         return replace(self, instructions=instructions, steps=[each.step for each in instructions])
 
     def count_units(self, nodes: Iterable[Node]) -> None:
-        """Set `units` for steps of ``nodes``, in order.
+        """Set `units` and `ended` for steps of ``nodes``, in order.
 
         A unit is a sequence of operators in program order; control flow is a unit of its own. Operators that read
         inputs, weights or outputs of the graph are in units like all others.
@@ -192,6 +194,7 @@ class Code:
         """
         units = groupby(nodes, lambda node: node.kind in CONTROL_FLOW)
         self.units = sum([len([*each]) if is_control else 1 for is_control, each in units])
+        self.ended = max(self.units - 1, 0)
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""
@@ -219,8 +222,8 @@ def execute(code: Code, frame: Frame) -> None:
     """
     run: Run = frame[0]
     run.units += code.units
-    if code.units > 1:
-        run.ended += code.units - 1
+    if code.ended:
+        run.ended += code.ended
     run.kernels += code.kernels
     if code.in_place:
         run.in_place += code.in_place
@@ -411,7 +414,21 @@ def call_step(
         for s in dead:
             frame[s] = None
 
-    return step
+    if of_torch or like != 0 or len(ins) > 1:
+        return step
+    a = ins[candidates[0]]
+
+    def over(frame: Frame) -> None:
+        x = frame[a]
+        if x.flags.carray and may_overwrite(x, frame[0].arena, must_own_storage):
+            frame[out] = kernel(x, out=x)
+            frame[0].in_place += 1
+        else:
+            frame[out] = kernel(x)
+        for s in dead:
+            frame[s] = None
+
+    return over
 
 
 def may_overwrite(x: Array, arena: Any, must_own_storage: bool) -> bool:

@@ -161,25 +161,13 @@ class GrowableBuffer:
         self._fits = shape
         return True
 
-    def make_append_only(self, view: Array, instead_of: Array | None = None) -> None:
-        """Make ``view``, and all that is derived from its base, read-only; appending to it stays possible.
-
-        It takes the place of ``instead_of``, an equal view that is no longer needed.
-        """
+    def make_append_only(self, view: Array) -> None:
+        """Make ``view``, and all that is derived from its base, read-only; appending to it stays possible."""
         view.flags.writeable = False
         face = view.base
         assert face is not None, "a view of a buffer has an array of the whole buffer as its base"
         face.flags.writeable = False
         self.append_only = True
-        try:
-            turn = self._turn.pop()
-        except IndexError:
-            return
-        try:
-            if instead_of is not None and self._latest() is instead_of:
-                self._latest = ref(view)
-        finally:
-            self._turn.append(turn)
 
     def _ends(self, array: Array) -> bool:
         """Whether ``array`` lies as the buffer and ends at the high-water mark; sets `_begin` if so."""

@@ -513,7 +513,7 @@ class Members:
         results = reversed([*zip(graph.outputs, outs)])
         given = {value: slot for value, slot in results if value.node is not None and value.node.kind != CONSTANT}
         (self.code,) = lowering.inner([graph.block], {**dict(zip(graph.inputs, ins)), **given})
-        self.code.units = 0  # the group is part of a unit, which the code around it counts
+        self.code.units = self.code.ended = 0  # the group is part of a unit, which the code around it counts
         self._moves = [(out, result) for out, result in zip(outs, self.code.returns) if out != result]
         self._end = graph.block.return_node
 

@@ -498,10 +498,8 @@ class Planner:
         )
         try:
             moved.reshape(made.shape, copy=False)
-        except ValueError:
-            return True
-        except TypeError:  # NumPy 2.0 cannot say
-            return False
+        except (ValueError, TypeError) as error:
+            return isinstance(error, ValueError)  # NumPy 2.0, which raises the other one, cannot say
         return False
 
     def _parts(self, node: Node, form: ArrayType, made: Mapping[Value, Place]) -> list[Place]:

@@ -29,7 +29,7 @@ from irc.runtime.arena import PlannedRuns, RunKey
 from irc.runtime.arguments import Argument, Path, Sizes, accept, named, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.boundary import NOTHING, Held, Signature, are_distinct, detach, left_out, read_only_view
+from irc.runtime.boundary import NOTHING, Arrays, Held, Signature, are_distinct, detach, left_out, read_only_view
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits
@@ -168,8 +168,8 @@ class CompiledModel:
         self._share = sharing(options.threads)
         self._may_multiply = any(_may_multiply(node.kind) for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
-        # Wanted outputs -> the signature of the latest run that another may be like: most runs repeat it.
-        self._usual: dict[tuple[str, ...] | None, Signature] = {}
+        # Wanted outputs -> signature, input arrays and key of the latest run that another may be like: most repeat it.
+        self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, RunKey]] = {}
 
     def _lowered(self, graph: Graph, analyses: Analyses | None = None) -> PlannedRuns:
         with gc_paused():
@@ -209,11 +209,11 @@ class CompiledModel:
         """
         # Most runs are like the one before. They are made here, without the calls and checks of `execute`.
         names = None if outputs is None else _names(outputs, "outputs", "IRC411")
-        signature = self._usual.get(names)
+        usual = self._usual.get(names)
         is_plain = feeds.__class__ is dict and donate.__class__ is tuple and limits is None and threads is None
-        if signature is None or not is_plain or donate:
+        if usual is None or not is_plain or donate:
             return self.execute(feeds, names, donate, limits, threads)[0]
-        key, arrays, _ = signature.likes[0]
+        signature, arrays, key = usual
         if len(feeds) != len(arrays):
             return self.execute(feeds, names)[0]
         values = signature.values.copy()
@@ -311,7 +311,8 @@ class CompiledModel:
         if profiler is not None:
             profiler.start(signature.runs.lowerer.graph, values, run)
         if signature.recurs and signature.likes:
-            self._usual[names] = signature
+            like = signature.likes[0]
+            self._usual[names] = signature, like.fixed, like.key
         task = self._compute, signature, values, key, run, held
         results, kept = self.state.turn(in_own_scope, guard, share, *task)
         run.observer = None  # which refers to the values that the run was given
