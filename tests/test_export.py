@@ -8,23 +8,18 @@ import pytest
 import irc
 from irc.ir import Module, parse_graph, parse_module
 from irc.tools.check.peers import onnxruntime_session
+from tests.graphs import ir
 
-CALLS = """
-graph(%x : Float(2)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(2) = prim::CallFunction(%f, %x)
-  %z : Float(2) = onnx::Neg(%y)
-  return (%z)
+CALLS = ir("""
+    x: Float(2) -> z
+    f: Function = prim.Constant(name="f"); y: Float(2) = prim.CallFunction(f, x); z: Float(2) = Neg(y)
 
-graph f(%a : Float(2)):
-  %g : Function = prim::Constant[name="g"]()
-  %r : Float(2) = prim::CallFunction(%g, %a)
-  return (%r)
+    f | a: Float(2) -> r
+    g: Function = prim.Constant(name="g"); r: Float(2) = prim.CallFunction(g, a)
 
-graph g(%b : Float(2)):
-  %e : Float(2) = onnx::Exp(%b)
-  return (%e)
-"""
+    g | b: Float(2) -> e
+    e: Float(2) = Exp(b)
+""")
 X = np.array([0.5, -1.0], np.float32)
 
 

@@ -24,6 +24,7 @@ from irc.runtime.arguments import checked
 from irc.runtime.kernels.registry import kernel
 from irc.tools.catalog import place
 from tests.doc_blocks import blocks
+from tests.graphs import ir, ir_graph
 from tests.operators import operator_of, records_for_a_while
 from tests.processes import python
 
@@ -329,11 +330,7 @@ def test_alias_rules_are_checked_when_they_are_registered() -> None:
 
 
 def test_a_row_takes_the_place_of_one_for_the_same_overload() -> None:
-    graph = parse_graph("""graph(%x : Float(3)):
-      %a : Float(3) = onnx::Neg(%x)
-      %u : Tensor = com.example::Corrected(%a)
-      return (%a)
-    """)
+    graph = ir_graph("x: Float(3)", "a: Float(3) = Neg(x); u = com.example.Corrected(a)", "a")
     register(
         operator_of(
             "com.example::Corrected(Tensor x) -> Tensor", "com.example::Corrected.two(Tensor x, Tensor y) -> Tensor"
@@ -398,13 +395,11 @@ def test_operands_of_pointwise_operators_may_be_absent(passes: str) -> None:
     register(operator_of("com.example::Scaled(Tensor x, Tensor? by) -> Tensor", pointwise=True))
     scaled = kernel("com.example::Scaled")
     scaled(lambda node: lambda x, by=None, out=None: np.multiply(x, 2 if by is None else by, out=out))
-    text = """graph(%x : Float(3, 2)):
-      %none : NoneType = prim::Constant()
-      %n : Float(3, 2) = onnx::Neg(%x)
-      %y : Float(3, 2) = com.example::Scaled(%n, %none)
-      %z : Float(3, 2) = com.example::Scaled(%y, %x)
-      return (%z)
-    """
+    text = ir("""
+        x: Float(3, 2) -> z
+        none: NoneType = prim.Constant(); n: Float(3, 2) = Neg(x); y: Float(3, 2) = com.example.Scaled(n, none)
+        z: Float(3, 2) = com.example.Scaled(y, x)
+    """)
     model = irc.compile(parse_graph(text), passes)
     assert model.run({"x": np.full((3, 2), 3, np.float32)})["z"].tolist() == [[-18, -18]] * 3
 

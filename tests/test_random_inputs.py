@@ -20,6 +20,7 @@ from irc.tools.random_inputs.draw import Domain, Style, seeded_inputs, sizes_of_
 from irc.tools.random_inputs.fitting import Fitting
 from irc.tools.random_inputs.readers import domains
 from tests.cli.helpers import Command
+from tests.graphs import ir, ir_graph
 
 
 def parsed(inputs: str, body: str, constants: str = "", opset: int = 20) -> onnx.ModelProto:
@@ -255,13 +256,7 @@ def test_edges_are_among_them() -> None:
 
 
 def test_operators_of_torch_are_looked_at() -> None:
-    graph = parse_graph("""
-graph(%i : Long(n, 3), %w : Float(10, 4)):
-  %max : int = prim::Constant[value=-1]()
-  %no : bool = prim::Constant[value=0]()
-  %y : Tensor = aten::embedding(%w, %i, %max, %no, %no)
-  return (%y)
-""")
+    graph = ir_graph("i: Long(n, 3); w: Float(10, 4)", "y = embedding(w, i, -1, False, False)", "y")
     assert domains(graph)["i"].bounds == (0, 9)
     assert made(irc.compile(graph), 20)["i"].max() > 7
 
@@ -275,12 +270,10 @@ def test_nothing_is_run_if_there_is_nothing_to_choose() -> None:
 
 
 def test_what_a_model_keeps_is_left_as_it_was() -> None:
-    text = """graph(%self : __torch__.C, %x : Float(n)):
-      %one : int = prim::Constant[value=1]()
-      %a : int = prim::GetAttr[name="a"](%self)
-      %b : int = aten::add(%a, %one)
-      prim::SetAttr[name="a"](%self, %b)
-      return (%b, %x)"""
+    text = ir("""
+        self: __torch__.C; x: Float(n) -> b, x
+        a: int = prim.GetAttr(self, name="a"); b: int = add(a, 1); prim.SetAttr(self, b, name="a")
+    """)
     model = irc.compile(import_torchscript(text, {"a": 0}), "none")
     feeds = made(model, 3)
     assert feeds["x"].shape == (3,) and model.run(feeds)["b"] == 1

@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.helpers import Command, model, node
 from tests.effort import Tune
+from tests.graphs import ir
 
 NUMBERS = """graph(%n : int, %f : float, %b : bool, %s : str, %o : int?, %l : float[]):
   return (%n, %f, %b, %s, %o, %l)
@@ -35,10 +36,7 @@ def test_entries_without_the_slash_of_a_name(irc: Command) -> None:
     assert result.out == "/x: 3.0\nx: 1.0\n/y: 2.0\n", result.err
 
 
-LISTS = """graph(%l : Float(n)[], %t : (Long(), str[])):
-  %i : Long(), %s : str[] = prim::TupleUnpack(%t)
-  return (%l, %i, %s)
-"""
+LISTS = ir("l: Float(n)[]; t: (Long(), str[])", 'i[Long()], s["str[]"] = prim.TupleUnpack(t)', "l, i, s")
 
 
 def test_lists_of_tensors_are_given_and_written_one_by_one(irc: Command) -> None:
@@ -82,13 +80,11 @@ def test_an_empty_list_is_missed_in_an_archive(irc: Command) -> None:
 def test_lists_and_dictionaries_in_each_other_are_entries_of_archives(irc: Command) -> None:
     irc.write(
         "g.ir",
-        """
-graph(%x : Float(2), %i : int):
-  %d : Dict(int, Float(2)) = prim::DictConstruct(%i, %x)
-  %e : Dict(int, Float(2)) = prim::DictConstruct()
-  %y : Dict(int, Float(2))[] = prim::ListConstruct(%d, %d)
-  return (%y, %e)
-""",
+        ir("""
+            x: Float(2); i: int -> y, e
+            d: Dict(int, Float(2)) = prim.DictConstruct(i, x); e: Dict(int, Float(2)) = prim.DictConstruct()
+            y: "Dict(int, Float(2))[]" = prim.ListConstruct(d, d)
+        """),
     )
     irc.write("i.npy", np.array(7))
     result = irc("run", "g.ir", "--seed", "0", "-i", "i=i.npy", "-o", "y.npz")
@@ -100,13 +96,11 @@ graph(%x : Float(2), %i : int):
 def test_empty_ones_in_others_are_said_to_have_no_entry(irc: Command) -> None:
     irc.write(
         "g.ir",
-        """
-graph(%x : Float(2)):
-  %none : Tensor[] = prim::ListConstruct()
-  %one : Tensor[] = prim::ListConstruct(%x)
-  %y : Tensor[][] = prim::ListConstruct(%none, %one)
-  return (%y, %none)
-""",
+        ir("""
+            x: Float(2) -> y, none
+            none: "Tensor[]" = prim.ListConstruct(); one: "Tensor[]" = prim.ListConstruct(x)
+            y: "Tensor[][]" = prim.ListConstruct(none, one)
+        """),
     )
     result = irc("run", "g.ir", "--seed", "0", "-o", "y.npz")
     said = "irc: output 'y[0]' is an empty list: y.npz has no entry for it, nor for 1 more that are empty\n"

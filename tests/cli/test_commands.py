@@ -27,15 +27,9 @@ from irc.support.remarks import PassRun, Remark, move_before
 from irc.tools.report_text import MOST_GROUPS
 from tests.cli.helpers import Command, model, node, small_model, small_result
 from tests.elsewhere import run_onnxruntime
+from tests.graphs import ir, typed_ir
 
-GRAPH = """graph(%x : Float(2, 3)):
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %a : Float(1, 2, 3) = onnx::Unsqueeze(%x, %axes)
-  %b : Float(1, 2, 3) = onnx::Relu(%a)
-  %c : Float(1, 2, 3) = onnx::Relu(%a)
-  %y : Float(1, 2, 3) = onnx::Add(%b, %c)
-  return (%y)
-"""
+GRAPH = typed_ir("x: Float(2, 3)", "a = Unsqueeze(x, [0]); b = Relu(a); c = Relu(a); y = Add(b, c)", "y")
 
 
 @pytest.fixture
@@ -127,11 +121,7 @@ def test_other_files_that_are_taken_for_models(irc: Command) -> None:
 
 
 def test_calls_of_functions_that_are_not_there_are_called_so(irc: Command) -> None:
-    text = """graph(%x : Tensor):
-      %f : Function = prim::Constant[name="h"]()
-      %y : Tensor = prim::CallFunction(%f, %x)
-      return (%y)
-    """
+    text = ir("x: Tensor", 'f: Function = prim.Constant(name="h"); y = prim.CallFunction(f, x)', "y")
     irc.write("calls.ir", text)
     assert "prim::CallFunction of functions that the model does not have: 1 node %y" in irc("alias", "calls.ir").err
 
@@ -469,12 +459,7 @@ def test_alias(irc: Command) -> None:
 def test_text_with_results_that_go_into_given_tensors(irc: Command) -> None:
     irc.write(
         "out.ir",
-        """graph(%x : Tensor, %y : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %z : Tensor = aten::relu(%x)
-  %r : Tensor = aten::add(%x, %y, %one, %z)
-  return (%r, %z)
-""",
+        ir("x, y: Tensor", "one: int = prim.Constant(value=1); z = relu(x); r = add(x, y, one, z)", "r, z"),
     )
     printed = irc("alias", "out.ir")
     assert "writes  temporary %z" in printed.out and "does not know" not in printed.err

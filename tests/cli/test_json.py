@@ -10,6 +10,7 @@ import pytest
 
 from irc.cli.commands import whole_parser
 from tests.cli.helpers import Command, model, node, small_model
+from tests.graphs import ir
 from tests.json_schemas import COMMANDS, PATH, text
 
 SCHEMA = json.loads(PATH.read_text("utf-8"))
@@ -53,10 +54,7 @@ def valid(command: str, result: Any) -> Any:
     return fastjsonschema.compile(schema)(result)
 
 
-ODD = """graph(%x : Float(2)):
-  %y : Float(2) = onnx::Relu_(%x)
-  return (%y)
-"""
+ODD = ir("x: Float(2)", "y: Float(2) = Relu_(x)", "y")
 
 
 @pytest.mark.parametrize(

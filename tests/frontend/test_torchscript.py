@@ -22,6 +22,7 @@ from irc.passes import PassManager, create_instruments
 from irc.runtime.model import CompiledModel
 from irc.runtime.objects import State
 from tests.elsewhere import run_onnxruntime
+from tests.graphs import ir
 from tests.runtime.helpers import interrupted
 
 DUMP = Path(__file__).parent.parent / "data" / "yolov3_torchscript.ir"
@@ -332,17 +333,12 @@ def test_attributes_are_those_of_the_object_that_was_set(type: str, passes: str)
 
 @pytest.mark.parametrize("passes", ["none", "default", "freeze"])
 def test_an_object_is_set_before_it_is_read(passes: str) -> None:
-    text = """
-    graph(%self : __torch__.A, %x : Tensor):
-      %q : __torch__.B = prim::GetAttr[name="q"](%self)
-      prim::SetAttr[name="p"](%self, %q)
-      %p : __torch__.B = prim::GetAttr[name="p"](%self)
-      %a : Tensor = prim::GetAttr[name="w"](%p)
-      %b : Tensor = prim::GetAttr[name="w"](%q)
-      %y : Tensor = aten::mul(%x, %a)
-      %z : Tensor = aten::mul(%y, %b)
-      return (%z)
-    """
+    text = ir("""
+        self: __torch__.A; x: Tensor -> z
+        q: "__torch__.B" = prim.GetAttr(self, name="q"); prim.SetAttr(self, q, name="p")
+        p: "__torch__.B" = prim.GetAttr(self, name="p"); a = prim.GetAttr(p, name="w"); b = prim.GetAttr(q, name="w")
+        z = mul(mul(x, a), b)
+    """)
     model = irc.compile(import_torchscript(text, {"p.w": f32(2), "q.w": f32(3)}), passes)
     assert model.run({"x": f32(1)})["z"].tolist() == [9]
 
@@ -358,20 +354,11 @@ def test_what_is_written_through_an_object_that_was_set_is_a_copy(passes: str) -
 
 @pytest.mark.parametrize("passes", ["none", "default", "freeze"])
 def test_an_object_that_a_branch_chooses(passes: str) -> None:
-    text = """
-    graph(%self : __torch__.A, %x : Tensor, %c : bool):
-      %one : int = prim::Constant[value=1]()
-      %p : __torch__.B = prim::GetAttr[name="p"](%self)
-      %q : __torch__.B = prim::GetAttr[name="q"](%self)
-      %o : __torch__.B = prim::If(%c)
-        block0():
-          -> (%p)
-        block1():
-          -> (%q)
-      %k : int = prim::GetAttr[name="k"](%o)
-      %y : Tensor = aten::add(%x, %k, %one)
-      return (%y)
-    """
+    text = ir("""
+        self: __torch__.A; x: Tensor; c: bool -> y
+        p: "__torch__.B" = prim.GetAttr(self, name="p"); q: "__torch__.B" = prim.GetAttr(self, name="q")
+        o: "__torch__.B" = p if c else q; k: int = prim.GetAttr(o, name="k"); y = add(x, k, 1)
+    """)
     model = irc.compile(import_torchscript(text, {"p.k": 10, "q.k": 20}), passes)
     assert [model.run({"x": f32(1), "c": c})["y"].tolist() for c in (True, False)] == [[11], [21]]
 
@@ -390,12 +377,10 @@ def test_objects_that_nothing_sets_are_frozen_beside_those_that_something_does()
     assert model.run({"x": f32(1), "c": True})["v"].tolist() == [26]
 
 
-STORE = """
-graph(%self : __torch__.Store, %x : Tensor):
-  %before : Tensor = prim::GetAttr[name="held"](%self)
-  prim::SetAttr[name="held"](%self, %x)
-  return (%before)
-"""
+STORE = ir("""
+    self: __torch__.Store; x: Tensor -> before
+    before = prim.GetAttr(self, name="held"); prim.SetAttr(self, x, name="held")
+""")
 
 
 def test_what_a_caller_gives_is_not_kept_but_copied() -> None:

@@ -6,6 +6,7 @@ import pytest
 import irc
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Builder, parse_graph, parse_module
+from tests.graphs import ir
 
 
 @pytest.mark.parametrize(
@@ -53,17 +54,13 @@ def test_objects_of_one_stem_keep_their_attributes() -> None:
 
 
 def test_operators_have_the_name_that_pytorch_compiles_to() -> None:
-    text = """
-graph(%x : Tensor):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Tensor = aten::clip_(%x, %x, %x)
-  %z : Tensor = prim::CallFunction(%f, %y)
-  return (%z)
+    text = ir("""
+        x: Tensor -> z
+        f: Function = prim.Constant(name="f"); z = prim.CallFunction(f, clip_(x, x, x))
 
-graph f(%x : Tensor):
-  %y : Tensor = aten::special_expit(%x)
-  return (%y)
-"""
+        f | x: Tensor -> y
+        y = special_expit(x)
+    """)
     module = import_torchscript(text)
     kinds = {name: [node.kind for node in graph.walk()] for name, graph in module.graphs.items()}
     assert kinds == {"main": ["prim::Constant", "aten::clamp_", "prim::CallFunction"], "f": ["aten::sigmoid"]}

@@ -7,13 +7,9 @@ import irc
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import Module, parse_graph, parse_module
+from tests.graphs import ir
 
-TEXT = """
-graph(%x : Tensor, %y : Tensor, %out : Tensor):
-  %q : Tensor = aten::div(%x, %y, %out)
-  %r : Tensor = aten::relu(%q)
-  return (%r, %out, %q)
-"""
+TEXT = ir("x, y, out: Tensor", "q = div(x, y, out); r = relu(q)", "r, out, q")
 
 
 @pytest.mark.parametrize("passes", ["none", "default", "default,in-place"])
@@ -102,13 +98,7 @@ def test_what_is_said_of_results_is_said_of_the_tensor() -> None:
 
 
 def test_graphs_that_no_front_end_has_seen() -> None:
-    text = """
-graph(%x : Tensor, %y : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %z : Tensor = aten::relu(%x)
-  %r : Tensor = aten::add(%x, %y, %one, %z)
-  return (%r, %z)
-"""
+    text = ir("x, y: Tensor", "z = relu(x); r = add(x, y, 1, z)", "r, z")
     graph, module = parse_graph(text), parse_module(text)
     before = str(module)
     for given in (graph, module, import_torchscript(text)):
@@ -119,11 +109,7 @@ graph(%x : Tensor, %y : Tensor):
 
 
 def test_maxima_of_two_tensors_are_no_results_to_be_written() -> None:
-    module = import_torchscript("""
-graph(%x : Tensor, %y : Tensor):
-  %z : Tensor = aten::max(%x, %y)
-  return (%z)
-""")
+    module = import_torchscript(ir("x, y: Tensor", "z = max(x, y)", "z"))
     assert [node.kind for node in module.main.nodes] == ["aten::max"]
 
 

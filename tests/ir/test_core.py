@@ -19,28 +19,20 @@ from irc.ir.node import WIDE
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Tensor
 from tests.effort import Spy, examples
+from tests.graphs import ir, ir_graph
 from tests.ir import strategies
 
-NESTED = """\
-graph(%x : Tensor,
-      %c : bool):
-  %a : Tensor = aten::relu(%x)
-  %r : Tensor = prim::If(%c)
-    block0():
-      %i : Tensor = aten::relu(%a)
-      %s : Tensor = prim::If(%c)
-        block0():
-          -> (%i)
-        block1():
-          %j : Tensor = aten::relu(%i)
-          -> (%j)
-      -> (%s)
-    block1():
-      %k : Tensor = aten::relu(%x)
-      -> (%k)
-  %z : Tensor = aten::relu(%r)
-  return (%z)
-"""
+NESTED = ir("""
+    x: Tensor; c: bool -> z
+    a = relu(x); r = prim.If(c)
+    with block():
+        i = relu(a); s = prim.If(c)
+        with block(): yield i
+        with block(): j = relu(i); yield j
+        yield s
+    with block(): k = relu(x); yield k
+    z = relu(r)
+""")
 
 
 def fresh(graph: Graph) -> Node:
@@ -529,22 +521,12 @@ def test_graphs_in_attributes_are_walked_once() -> None:
 
 
 def test_captures_are_what_blocks_use_and_return_from_outside() -> None:
-    graph = parse_graph("""
-graph(%x : Float(2), %c : Bool(), %z : Float(2)):
-  %k : Float(2) = onnx::Relu(%x)
-  %y : Float(2) = prim::If(%c)
-    block0():
-      %a : Float(2) = onnx::Exp(%k)
-      %b : Float(2) = prim::If(%c)
-        block0():
-          -> (%a)
-        block1():
-          -> (%z)
-      -> (%b)
-    block1():
-      -> (%x)
-  return (%y)
-""")
+    graph = ir_graph("""
+        x: Float(2); c: Bool(); z: Float(2) -> y
+        k: Float(2) = Relu(x); y: Float(2) = prim.If(c)
+        with block(): a: Float(2) = Exp(k); b: Float(2) = a if c else z; yield b
+        with block(): yield x
+    """)
     outer, inner = (graph.value(name).node for name in "yb")
     assert outer is not None and inner is not None
     assert sorted(value.name for value in outer.captures()) == ["c", "k", "x", "z"]

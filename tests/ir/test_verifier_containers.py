@@ -6,6 +6,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
+from tests.graphs import ir_graph
 from tests.ir.helpers import body, marked, refused
 
 ITEMS = (
@@ -110,12 +111,9 @@ def test_casts_to_what_has_no_memory_are_checked_by_the_run_that_comes_to_them(k
 
 
 def test_passes_are_not_misled_about_what_is_written() -> None:
-    graph = parse_graph("""graph(%x : Tensor):
-  %r : Tensor = aten::neg(%x)
-  %t : (Tensor, Tensor) = prim::TupleConstruct(%r, %x)
-  %p : int, %q : Tensor = prim::TupleUnpack(%t)
-  %w : Tensor = aten::relu_(%p)
-  return (%r)
-""")
+    graph = ir_graph("""
+        x: Tensor -> r
+        r = neg(x); t: "(Tensor, Tensor)" = prim.TupleConstruct(r, x); p[int], q = prim.TupleUnpack(t); w = relu_(p)
+    """)
     with pytest.raises(Error, match="IRC214"):
         irc.compile(graph)

@@ -12,26 +12,19 @@ from irc.errors import Error
 from irc.ir import Module, Tensor, parse_module
 from irc.ir.tensor import WeightTable
 from irc.ir.types import DType
+from tests.graphs import ir
 
-TEXT = """
-graph(%x : Float(2, 3), %c : Bool()):
-  %f : Function = prim::Constant[name="f"]()
-  %w : Float(3) = prim::Constant[value=tensor([1., 2., 3.])]()
-  %a : Float(2, 3) = onnx::Add[since_version=14](%x, %w)
-  %b : Float(2, 3) = prim::If(%c)
-    block0():
-      %i : Float(2, 3) = onnx::Relu[since_version=14](%a)
-      -> (%i)
-    block1():
-      %j : Float(2, 3) = onnx::Neg[since_version=13](%a)
-      -> (%j)
-  %z : Float(2, 3) = prim::CallFunction(%f, %b)
-  return (%z)
+TEXT = ir("""
+    x: Float(2, 3); c: Bool() -> z
+    f: Function = prim.Constant(name="f"); w: Float(3) = prim.Constant(value=tensor([1., 2., 3.]))
+    a: Float(2, 3) = Add(x, w, since_version=14); b: Float(2, 3) = prim.If(c)
+    with block(): i: Float(2, 3) = Relu(a, since_version=14); yield i
+    with block(): j: Float(2, 3) = Neg(a, since_version=13); yield j
+    z: Float(2, 3) = prim.CallFunction(f, b)
 
-graph f(%p : Float(2, 3)):
-  %q : Float(2, 3) = onnx::Exp[since_version=13](%p)
-  return (%q)
-"""
+    f | p: Float(2, 3) -> q
+    q: Float(2, 3) = Exp(p, since_version=13)
+""")
 
 Change = Callable[[Module], object]
 
