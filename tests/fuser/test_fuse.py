@@ -12,7 +12,7 @@ from irc.runtime.plan import lower
 from tests.counting import analyses
 from tests.effort import examples
 from tests.fuser.helpers import fuse, kinds, the_group
-from tests.graphs import ir
+from tests.graphs import ir, typed_ir
 from tests.passes.helpers import cases
 from tests.tables import with_constants
 
@@ -106,15 +106,12 @@ def test_a_read_does_not_pass_a_write_through_a_view() -> None:
 
 
 def test_nested_blocks_fuse_too() -> None:
-    text = f"""graph(%x : {T}, %c : bool):
-  %r : {T} = prim::If(%c)
-    block0():
-      %a : {T} = onnx::Relu(%x)
-      %b : {T} = onnx::Neg(%a)
-      -> (%b)
-    block1():
-      -> (%x)
-  return (%r)"""
+    text = ir("""
+        x: Float(2, 3); c: bool -> r
+        r: Float(2, 3) = prim.If(c)
+        with block(): a: Float(2, 3) = Relu(x); b: Float(2, 3) = Neg(a); yield b
+        with block(): yield x
+    """)
     g, _ = fuse(text)
     group = the_group(g)
     assert group.block is g.value("r").node.blocks[0]
@@ -187,15 +184,11 @@ def test_values_that_are_used_outside_stay_the_same() -> None:
 
 
 def test_constants_come_along_once_and_zeros_keep_their_signs() -> None:
-    text = f"""graph(%x : {T}):
-  %p : float = prim::Constant[value=0.]()
-  %q : float = prim::Constant[value=-0.]()
-  %r : float = prim::Constant[value=0.]()
-  %one : int = prim::Constant[value=1]()
-  %a : {T} = aten::mul(%x, %p)
-  %b : {T} = aten::mul(%a, %q)
-  %c : {T} = aten::add(%b, %r, %one)
-  return (%c)"""
+    text = typed_ir("""
+        x: Float(2, 3) -> c
+        p: float = prim.Constant(value=0.); q: float = prim.Constant(value=-0.); r: float = prim.Constant(value=0.)
+        one: int = prim.Constant(value=1); a = mul(x, p); b = mul(a, q); c = add(b, r, one)
+    """)
     g, _ = fuse(text)
     inside = subgraph_of(the_group(g))
     constants = [node.attributes["value"] for node in inside.nodes if node.kind == "prim::Constant"]
@@ -244,13 +237,10 @@ def test_the_analysis_refers_to_nothing_that_a_group_has_done_without() -> None:
 
 
 def test_merging_groups_merges_their_equal_constants() -> None:
-    text = f"""graph(%x : {T}):
-  %two : float = prim::Constant[value=2.]()
-  %a : {T} = aten::mul(%x, %two)
-  %b : {T} = aten::neg(%a)
-  %c : {T} = aten::mul(%b, %two)
-  %d : {T} = aten::neg(%c)
-  return (%d)"""
+    text = typed_ir("""
+        x: Float(2, 3) -> d
+        two: float = prim.Constant(value=2.); a = mul(x, two); b = neg(a); c = mul(b, two); d = neg(c)
+    """)
     g = parse_graph(text)
     db = analyze(g)
     _, a, b, c, d = g.nodes

@@ -30,7 +30,7 @@ from irc.tools.report_text import fusion
 from tests.doc_blocks import file_of
 from tests.effort import examples
 from tests.fuser.helpers import CHECKS, kinds, the_group
-from tests.graphs import ir_graph
+from tests.graphs import ir, ir_graph, typed_ir
 from tests.programs.generator import Program, programs
 from tests.programs.running import expected, run
 from tests.programs.test_fuser import FAMILIES
@@ -56,11 +56,7 @@ def fused(policy: Fuse, text: str) -> Graph:
 
 
 def test_options_of_the_example(scoped: Any) -> None:
-    text = f"""graph(%x : {T}, %y : {T}, %z : {T}):
-  %a : {T} = onnx::Add(%x, %y)
-  %b : {T} = onnx::Mul(%a, %z)
-  %c : {T} = onnx::Neg(%b)
-  return (%c)"""
+    text = typed_ir("x, y, z: Float(2, 3)", "a = Add(x, y); b = Mul(a, z); c = Neg(b)", "c")
     assert kinds(fused(scoped.FuseWithinScopes(), text)) == ["[Add Mul Neg]"]
     assert kinds(fused(scoped.FuseWithinScopes(max_inputs=2), text)) == ["Add", "[Mul Neg]"]
     assert kinds(fused(scoped.FuseWithinScopes(max_size=2), text)) == ["Add", "[Mul Neg]"]
@@ -133,26 +129,16 @@ class FuseAnything(Fuse):
 
 
 def test_what_cannot_be_in_a_group_stays_outside() -> None:
-    text = f"""graph(%x : {T}, %c : bool, %n : int):
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %a : {T} = onnx::Softmax(%x)
-  %view : Float(1, 2, 3) = onnx::Unsqueeze(%a, %axes)
-  %b : Float(1, 2, 3) = onnx::LogSoftmax(%view)
-  %r : Tensor = onnx::RandomNormalLike(%b)
-  %s : Tensor = onnx::Softmax(%r)
-  %w : Tensor = aten::relu_(%s)
-  %unknown : Tensor = com.example::Unknown(%w)
-  %l : Tensor[] = prim::ListConstruct(%unknown, %s)
-  %i : Tensor = prim::If(%c)
-    block0():
-      %t : Tensor = onnx::Softmax(%w)
-      %u : Tensor = onnx::Hardmax(%t)
-      -> (%u)
-    block1():
-      -> (%w)
-  %y : Tensor = onnx::CumSum(%i, %axes)
-  %z : Tensor = onnx::Hardmax(%y)
-  return (%z, %l)"""
+    text = ir("""
+        x: Float(2, 3); c: bool; n: int -> z, l
+        axes: Long(1) = prim.Constant(value=tensor([0])); a: Float(2, 3) = Softmax(x)
+        view: Float(1, 2, 3) = Unsqueeze(a, axes); b: Float(1, 2, 3) = LogSoftmax(view); r = RandomNormalLike(b)
+        s = Softmax(r); w = relu_(s); unknown = com.example.Unknown(w); l: "Tensor[]" = prim.ListConstruct(unknown, s)
+        i = prim.If(c)
+        with block(): t = Softmax(w); u = Hardmax(t); yield u
+        with block(): yield w
+        y = CumSum(i, axes); z = Hardmax(y)
+    """)
     graph = parse_graph(text)
     PassManager([FuseEverything()], create_instruments(CHECKS)).run(graph)
     inside = {op.kind for group in graph.walk() if is_group(group) for op in operators(group)}
@@ -164,19 +150,12 @@ def test_what_cannot_be_in_a_group_stays_outside() -> None:
 
 def test_views_never_join() -> None:
     """Of a view, a group would not be alone in knowing."""
-    text = f"""graph(%x : {T}, %n : Long(2)):
-  %a : {T} = onnx::Softmax(%x)
-  %alone : Tensor = onnx::Reshape(%a, %n)
-  %b : Tensor = onnx::Softmax(%alone)
-  %twice : Tensor = onnx::Reshape(%b, %n)
-  %c : Tensor = onnx::Softmax(%twice)
-  %d : Tensor = onnx::Hardmax(%twice)
-  %e : Tensor = onnx::Softmax(%d)
-  %written : Tensor = onnx::Reshape(%e, %n)
-  %w : Tensor = aten::relu_(%written)
-  %f : Tensor = onnx::Softmax(%w)
-  %given : Tensor = onnx::Reshape(%f, %n)
-  return (%c, %given)"""
+    text = ir("""
+        x: Float(2, 3); n: Long(2) -> c, given
+        a: Float(2, 3) = Softmax(x); alone = Reshape(a, n); b = Softmax(alone); twice = Reshape(b, n)
+        c = Softmax(twice); d = Hardmax(twice); e = Softmax(d); written = Reshape(e, n); w = relu_(written)
+        f = Softmax(w); given = Reshape(f, n)
+    """)
     graph = fused(FuseEverything(), text)
     wanted = [
         *["Softmax", "Reshape"] * 2,
@@ -308,14 +287,11 @@ def test_any_policy_keeps_what_programs_compute(program: Program, fuse: Fuse, af
 
 
 def test_other_operators_do_join() -> None:
-    text = f"""graph(%x : {T}, %w : Float(3, 3), %k : Long(1)):
-  %a : {T} = onnx::MatMul(%x, %w)
-  %b : {T} = onnx::Softmax(%a)
-  %v : Float(2, 1), %i : Long(2, 1) = onnx::TopK(%b, %k)
-  %e : Float(2, 1) = onnx::Exp(%v)
-  %m : {T} = onnx::MatMul(%b, %w)
-  %n : {T} = onnx::Mul(%m, %e)
-  return (%n, %i)"""
+    text = ir("""
+        x: Float(2, 3); w: Float(3, 3); k: Long(1) -> n, i
+        a: Float(2, 3) = MatMul(x, w); b: Float(2, 3) = Softmax(a); v[Float(2, 1)], i[Long(2, 1)] = TopK(b, k)
+        e: Float(2, 1) = Exp(v); m: Float(2, 3) = MatMul(b, w); n: Float(2, 3) = Mul(m, e)
+    """)
     graph = fused(FuseEverything(), text)
     assert len(kinds(graph)) == 1
     assert not all(is_elementwise(op) or is_anchor(op) for op in operators(the_group(graph)))

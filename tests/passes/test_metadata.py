@@ -5,6 +5,7 @@ import pytest
 
 import irc
 from irc.ir import parse_module
+from tests.graphs import ir
 
 TURNS = {
     "aten::t_": "",
@@ -67,14 +68,11 @@ def test_two_views_stay_two_tensors(view: str, turn: str, of: str, inside: bool)
 
 
 def test_equal_views_still_merge_where_only_elements_are_written() -> None:
-    text = f"""graph(%x : Tensor):{HEAD}
-  %y : Tensor = aten::neg(%x)
-  %a : Tensor = aten::t(%y)
-  %b : Tensor = aten::t(%y)
-  %w : Tensor = aten::relu_(%y)
-  %c : Tensor = aten::add(%a, %b, %one)
-  return (%c)
-"""
+    text = ir("""
+        x: Tensor -> c
+        one: int = prim.Constant(value=1); order = prim.ListConstruct(one, 0); sizes = prim.ListConstruct(one, one)
+        y = neg(x); a = t(y); b = t(y); w = relu_(y); c = add(a, b, one)
+    """)
     model = irc.compile(parse_module(text), passes="cse")
     assert [node.kind for node in model.graph.nodes].count("aten::t") == 1
 

@@ -15,7 +15,7 @@ from irc.ir import Node, Tensor, parse_module, types
 from irc.passes import Instrument, PassContext, PassManager, create_instruments
 from irc.passes.constant_fold import ConstantFold
 from tests.counting import analyses
-from tests.graphs import ir_graph
+from tests.graphs import ir, ir_graph
 from tests.passes.helpers import kinds, parse_graph
 
 T = "Float(4)"
@@ -45,19 +45,10 @@ def test_dropping_branches_builds_no_further_analysis() -> None:
 
 
 def test_the_analysis_is_told_of_types_that_rule_something_out() -> None:
-    graph = parse_graph("""
-graph(%x : Tensor, %c : bool):
-  %n : NoneType = prim::Constant()
-  %a : Tensor = aten::relu(%x)
-  %r : Tensor? = prim::If(%c)
-    block0():
-      -> (%n)
-    block1():
-      -> (%n)
-  %u : Tensor = aten::ones(%r)
-  %w : Tensor = aten::relu_(%u)
-  return (%a, %w)
-""")
+    graph = ir_graph("""
+        x: Tensor; c: bool -> a, w
+        n: NoneType = prim.Constant(); a = relu(x); r: "Tensor?" = n if c else n; w = relu_(ones(r))
+    """)
     passes = "dce,canonicalize,cse,dce,shape-inference"
     report = PassManager(passes, create_instruments(["verify-each", "verify-alias"])).run(graph)
     assert report.stats["alias.built"] == 1
@@ -242,13 +233,10 @@ graph(%l : Tensor[], %x : Tensor):
   return (%l)
 """
 
-COUNTER = """
-graph(%self : __torch__.Counter, %x : Tensor):
-  %c : Tensor = prim::GetAttr[name="count"](%self)
-  %one : int = prim::Constant[value=1]()
-  %d : Tensor = aten::add_(%c, %x, %one)
-  return (%d)
-"""
+COUNTER = ir("""
+    self: __torch__.Counter; x: Tensor -> d
+    c = prim.GetAttr(self, name="count"); one: int = prim.Constant(value=1); d = add_(c, x, one)
+""")
 
 
 def records() -> AbstractContextManager[Any]:
