@@ -11,7 +11,7 @@ from irc.passes.shapes import Inference
 
 ELEMENTS = {int: "Long", float: "Float", bool: "Bool"}
 
-RESULTS = {"prim::ListConstruct": "int[]", "aten::size": "int"}
+RESULTS = {"prim::ListConstruct": "int[]", "aten::size": "int", "aten::stride": "int[]"}
 RESULTS |= dict.fromkeys([f"aten::{name}" for name in ("unbind", "split", "chunk", "tensor_split")], "Tensor[]")
 """What operators give, where a statement does not tell and it is no Tensor."""
 
