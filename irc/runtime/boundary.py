@@ -167,9 +167,7 @@ class _Detacher:
         """
         kept: list[Array] = []
         for path in paths:
-            value = (
-                values[path[0]] if len(path) == 1 else element(values, path)
-            )  # most are not elements: without a call
+            value = element(values, path)
             if not is_append_only(value) and id(value) not in self._session_ids:
                 value = self._keep(value)
             kept.append(value)

@@ -50,7 +50,6 @@ NOWHERE = object()
 """Owns no memory."""
 
 
-@dataclass(init=False)
 class Counters:
     """What one run did.
 
@@ -91,6 +90,12 @@ class Counters:
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in Counters.__annotations__} | {"breaks": self.breaks}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counters) and self.to_dict() == other.to_dict()
+
+    def __repr__(self) -> str:
+        return f"Counters({', '.join(f'{name}={value!r}' for name, value in self.to_dict().items())})"
 
 
 class Observer:
