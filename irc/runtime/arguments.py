@@ -26,7 +26,7 @@ import numpy as np
 from numpy.ma import MaskedArray  # not by need: a signal handler that runs models may come while NumPy imports it
 
 from irc.errors import Error, misfit, suggestion
-from irc.ir import Value, types
+from irc.ir import Node, Value, types
 from irc.ir.limits import MAX_INTEGER, MAX_RANK, MIN_INTEGER
 from irc.ir.objects import EnumMember, with_members
 from irc.ir.tensor import python_strings
@@ -39,7 +39,6 @@ from irc.runtime.values import OF_PYTHON, Array, describe, is_array, is_mapping,
 from irc.support.formatting import count
 
 if TYPE_CHECKING:
-    from irc.ir import Node
     from irc.ir.schema import Schema
     from irc.runtime.kernels.registry import Binder, Kernel
 

@@ -34,7 +34,7 @@ from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
 from irc.ops.pointwise import reads_first
 from irc.runtime.arguments import fault_of_form
-from irc.runtime.backends import CompiledGroup, Declined, Unsupported, suits_nothing
+from irc.runtime.backends import Backend, CompiledGroup, Declined, Unsupported, suits_nothing
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
 from irc.runtime.destinations import delayed, form_follows, sources, step_around, step_into
 from irc.runtime.execution import (
@@ -49,17 +49,15 @@ from irc.runtime.execution import (
     placed_step,
     put,
 )
-from irc.runtime.kernels.registry import takes_out, takes_outs
+from irc.runtime.kernels.registry import Kernel, takes_out, takes_outs
 from irc.runtime.kernels.support import as_constant, check_size, is_constant, note_origin
 from irc.runtime.prepack import Kept, Preparations
 from irc.runtime.values import ConstantList, arrays_once, is_array, is_sequence, is_tuple, typed, with_types
 
 if TYPE_CHECKING:
     from irc.ir import Block, Graph, Node, Value
-    from irc.runtime.backends import Backend
     from irc.runtime.control_flow import Iterate
     from irc.runtime.execution import Frame, Run, Slots, Step
-    from irc.runtime.kernels.registry import Kernel
     from irc.runtime.plan import Plan
     from irc.runtime.storage import Storage
 

@@ -30,8 +30,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from irc.alias.classes import ESCAPED
 from irc.errors import Error
+from irc.ir import Block, Graph, Node, Value
 from irc.ir.constants import constant_tensor
-from irc.ir.graph import Graph
 from irc.ir.kinds import CALL, CONSTANT, IF
 from irc.ir.limits import MAX_SIZE
 from irc.ir.region_flow import inner_graph
@@ -43,13 +43,11 @@ from irc.ops.inference import Known, NodeTypes
 from irc.ops.pointwise import overwritable
 from irc.ops.shape_rules import tell_contents, types_told
 from irc.runtime.array_memory import ANY, ArrayType, aligned, c_strides
-from irc.runtime.execution import Observer
+from irc.runtime.execution import Frame, Observer, Slots
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Block, Graph, Node, Value
     from irc.runtime.backends import CompiledGroup
-    from irc.runtime.execution import Frame, Slots
     from irc.runtime.storage import Storage
 
 
