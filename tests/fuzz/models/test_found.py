@@ -158,20 +158,14 @@ def test_operators_of_more_dimensions_than_some_of_numpys_functions(
 def test_more_operands_than_numpys_functions_take(count: int) -> None:
     """Of one node, and of one fusion group."""
     names = [f"x{i}" for i in range(count)]
-    nodes = [helper.make_node("Sum", names, ["s"]), helper.make_node("Max", names, ["m"])]
-    nodes += [helper.make_node("Add", ["x0" if i == 1 else f"t{i - 1}", f"x{i}"], [f"t{i}"]) for i in range(1, count)]
-    outputs = ["s", "m", f"t{count - 1}"]
+    sums = " ".join(f"t{i} = Add({'x0' if i == 1 else f't{i - 1}'}, x{i})" for i in range(1, count))
     shapes = [[1, 3], [2, 1]]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        [helper.make_tensor_value_info(name, FLOAT, shapes[i % 2]) for i, name in enumerate(names)],
-        [onnx.ValueInfoProto(name=name) for name in outputs],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
-    feeds = {name: np.full(shapes[i % 2], i, np.float32) for i, name in enumerate(names)}
-    compiled = irc.compile(model)
+    given = ", ".join(f"float{shapes[i % 2]} {name}" for i, name in enumerate(names))
+    every = ", ".join(names)
+    head = f'<ir_version: 9, opset_import: ["": 20]> g ({given}) => (s, m, t{count - 1})'
+    compiled = irc.compile(onnx.parser.parse_model(f"{head} {{ s = Sum({every}) m = Max({every}) {sums} }}"))
     assert any(node.kind == "prim::FusionGroup" and len(node.inputs) >= min(count, 60) for node in compiled.graph.nodes)
+    feeds = {name: np.full(shapes[i % 2], i, np.float32) for i, name in enumerate(names)}
     total = count * (count - 1) / 2
     for found, expected in zip(compiled.run(feeds).values(), (total, count - 1, total)):
         assert found.shape == (2, 3)
@@ -209,22 +203,10 @@ def test_convolutions_from_or_to_no_channels(channels: int, features: int) -> No
 
 
 def test_trip_counts_are_integers() -> None:
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["on"])],
-        "body",
-        [helper.make_tensor_value_info("i", INT, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
-        [helper.make_tensor_value_info("on", TensorProto.BOOL, [])],
-    )
-    body.node.append(helper.make_node("Cast", ["i"], ["row"], to=FLOAT))
-    body.output.add().name = "row"
+    text = "body (int64 i, bool go) => (bool on, row) { on = Identity(go) row = Cast<to = 1>(i) }"
     for count in (np.float32(np.inf), np.float32(2.5)):
-        refused("IRC214", "trip count", run, "Loop", count, None, body=body)
-    nodes = [
-        helper.make_node("SequenceConstruct", ["x"], ["s"]),
-        helper.make_node("Loop", ["s", ""], ["y"], body=body, name="it"),
-    ]
-    info = [helper.make_tensor_value_info("x", INT, []), onnx.ValueInfoProto(name="y")]
-    model = helper.make_model(helper.make_graph(nodes, "g", info[:1], info[1:]), ir_version=9)
+        refused("IRC214", "trip count", run, "Loop", count, None, body=onnx.parser.parse_graph(text))
+    model = parsed(f"s = SequenceConstruct(x) y = Loop<body = {text}>(s, yes)", "int64 x", "bool yes = {1}")
     with pytest.raises(irc.Error) as caught:
         irc.compile(model).run({"x": np.array(2)})
     assert caught.value.code not in ("IRC309", "IRC401"), caught.value
@@ -238,16 +220,9 @@ def test_slopes_that_are_no_numbers_do_not_matter_where_they_do_not_apply() -> N
 
 
 def test_attributes_of_scans_that_are_not_as_many_as_what_they_are_about() -> None:
-    body = helper.make_graph(
-        [helper.make_node("Neg", ["a"], ["b"]), helper.make_node("Abs", ["a"], ["c"])],
-        "body",
-        [helper.make_tensor_value_info("a", FLOAT, [3])],
-        [helper.make_tensor_value_info("b", FLOAT, [3]), helper.make_tensor_value_info("c", FLOAT, [3])],
-    )
-    node = helper.make_node("Scan", ["x"], ["y", ""], body=body, num_scan_inputs=1, scan_output_directions=[0, 0, 1])
-    info = [helper.make_tensor_value_info(name, FLOAT, [2, 3]) for name in "xy"]
-    model = helper.make_model(helper.make_graph([node], "g", info[:1], info[1:]), ir_version=9)
-    refused("IRC215", "scan_output_directions", irc.compile, model)
+    body = "body (float[3] a) => (float[3] b, float[3] c) { b = Neg(a) c = Abs(a) }"
+    node = f"y, z = Scan<body = {body}, num_scan_inputs = 1, scan_output_directions = [0, 0, 1]>(x)"
+    refused("IRC215", "scan_output_directions", irc.compile, parsed(node))
 
 
 def test_shapes_larger_than_any_tensor() -> None:
@@ -325,29 +300,12 @@ def test_long_chains_of_concats_compile_in_linear_time() -> None:
 @pytest.mark.parametrize("declared", [False, True])
 def test_loops_without_iterations_whose_stacks_nobody_declared(passes: str, declared: bool) -> None:
     """What a body would yield is inferred: an empty stack has its element type and sizes."""
-    row = helper.make_tensor_value_info("row", FLOAT, None) if declared else onnx.ValueInfoProto(name="row")
-    doubled = [helper.make_node("Concat", ["x", "x"], ["row"], axis=1)]
-    loop = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["on"]), *doubled],
-        "body",
-        [helper.make_tensor_value_info("i", INT, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
-        [helper.make_tensor_value_info("on", TensorProto.BOOL, []), row],
-    )
-    scan = helper.make_graph(doubled, "body", [helper.make_tensor_value_info("z", FLOAT, [])], [row])
-    graph = helper.make_graph(
-        [
-            helper.make_node("Loop", ["iterations", ""], ["y"], body=loop),
-            helper.make_node("Scan", ["none"], ["z"], body=scan, num_scan_inputs=1),
-        ],
-        "g",
-        [
-            helper.make_tensor_value_info("iterations", INT, []),
-            helper.make_tensor_value_info("none", FLOAT, ["n"]),
-            helper.make_tensor_value_info("x", FLOAT, [2, 3]),
-        ],
-        [onnx.ValueInfoProto(name="y"), onnx.ValueInfoProto(name="z")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    row, doubled = "float[] row" if declared else "row", "row = Concat<axis = 1>(x, x)"
+    model = onnx.parser.parse_model(f"""<ir_version: 9, opset_import: ["": 20]>
+        g (int64 iterations, float[n] none, float[2,3] x) => (y, z) <bool yes = {{1}}> {{
+            y = Loop<body = a (int64 i, bool go) => (bool on, {row}) {{ on = Identity(go) {doubled} }}>(iterations, yes)
+            z = Scan<body = b (float e) => ({row}) {{ {doubled} }}, num_scan_inputs = 1>(none)
+        }}""")
     feeds = {"iterations": np.array(0), "none": np.zeros(0, np.float32), "x": X}
     found = irc.compile(model, passes).run(feeds)
     assert [(found[name].shape, found[name].dtype) for name in "yz"] == [((0, 2, 6), np.float32)] * 2
@@ -355,22 +313,11 @@ def test_loops_without_iterations_whose_stacks_nobody_declared(passes: str, decl
 
 
 def test_loops_without_iterations_of_which_nothing_can_be_known() -> None:
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Neg", ["x"], ["row"])],
-        "body",
-        [helper.make_tensor_value_info("i", INT, []), helper.make_tensor_value_info("go", TensorProto.BOOL, [])],
-        [helper.make_tensor_value_info("on", TensorProto.BOOL, []), onnx.ValueInfoProto(name="row")],
+    body = "body (int64 i, bool go) => (bool on, row) { on = Identity(go) row = Neg(x) }"
+    called = function(
+        "F (iterations, x) => (y)", f"yes = Constant<value = bool {{1}}>() y = Loop<body = {body}>(iterations, yes)"
     )
-    loop = helper.make_node("Loop", ["iterations", ""], ["y"], body=body)
-    function = helper.make_function("local", "F", ["iterations", "x"], ["y"], [loop], [helper.make_opsetid("", 20)])
-    graph = helper.make_graph(
-        [helper.make_node("F", ["iterations", "x"], ["y"], domain="local")],
-        "g",
-        [helper.make_tensor_value_info("iterations", INT, []), helper.make_tensor_value_info("x", FLOAT, [2, 3])],
-        [onnx.ValueInfoProto(name="y")],
-    )
-    imports = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
-    model = helper.make_model(graph, opset_imports=imports, functions=[function], ir_version=9)
+    model = parsed("y = local.F(iterations, x)", "int64 iterations, float[2,3] x", functions=called)
     feeds = {"iterations": np.array(0), "x": X}
     refused("IRC432", "inline the function", irc.compile(model, "none").run, feeds)
     assert irc.compile(model, "inline").run(feeds)["y"].shape == (0, 2, 3)
