@@ -13,33 +13,19 @@ from tests.graphs import ir, typed_ir
 from tests.passes.helpers import assert_same_results, kinds, transform, transform_module
 
 PROGRAMS = {
-    "Shape": """
-        graph(%x : Float(2, 3)):
-          %y : Float(2, 3) = aten::relu(%x)
-          %z : Tensor = aten::t_(%y)
-          %s : Long(2) = onnx::Shape[since_version=13](%y)
-          return (%s)
-        """,
-    "in place": """
-        graph(%x : Float(3)):
-          %one : int = prim::Constant[value=1]()
-          %y : Float(3) = onnx::Relu[since_version=14](%x)
-          %z : Tensor = aten::unsqueeze_(%y, %one)
-          %n : Float(3) = onnx::Neg[since_version=13](%x)
-          %s : Tensor = onnx::Add[since_version=14](%y, %n)
-          return (%s)
-        """,
-    "norm": """
-        graph(%x : Float(2, 3)):
-          %one : int = prim::Constant[value=0]()
-          %w : Float(3) = prim::Constant[value=tensor([1, 2, 3])]()
-          %r : Float(2, 3) = onnx::Relu[since_version=14](%x)
-          %c : Float(3) = onnx::ReduceSum[since_version=11, axes=[0], keepdims=0](%x)
-          %y : Float(2, 3) = onnx::RMSNormalization[since_version=23](%r, %c)
-          %t : Tensor = aten::unsqueeze_(%y, %one)
-          %s : Tensor = onnx::Mul[since_version=14](%y, %w)
-          return (%s)
-        """,
+    "Shape": ir("x: Float(2, 3)", "y: Float(2, 3) = relu(x); z = t_(y); s: Long(2) = Shape(y, since_version=13)", "s"),
+    "in place": ir("""
+            x: Float(3) -> s
+            y: Float(3) = Relu(x, since_version=14); z = unsqueeze_(y, 1); n: Float(3) = Neg(x, since_version=13)
+            s = Add(y, n, since_version=14)
+        """),
+    "norm": ir("""
+            x: Float(2, 3) -> s
+            w: Float(3) = prim.Constant(value=tensor([1, 2, 3])); r: Float(2, 3) = Relu(x, since_version=14)
+            c: Float(3) = ReduceSum(x, since_version=11, axes=[0], keepdims=0)
+            y: Float(2, 3) = RMSNormalization(r, c, since_version=23); t = unsqueeze_(y, 0)
+            s = Mul(y, w, since_version=14)
+        """),
 }
 
 
