@@ -17,6 +17,7 @@ from irc.native.convolutions import LARGEST, POINTWISE, TILES, WINDOWS, Form, La
 from irc.native.inner_loops import CheckedCall, OneCall
 from irc.native.kernels import Call
 from irc.native.packed import PIECES
+from irc.native.packing import TAPS, pack
 from irc.native.panels import ALIGNMENT, features_at_once, lanes_of_panel
 from irc.native.target import current
 from irc.native.windows import ONE_PLACE, are_counted
@@ -50,12 +51,6 @@ _PICOSECONDS, _OF_TILES = 20.0, 14.0
 
 LARGEST_BITS = int(np.float32(LARGEST).view(np.int32))
 """The bits of `LARGEST`."""
-
-_FILTERS = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
-"""``G`` of F(2x2, 3x3)."""
-
-_TILES = np.kron(_FILTERS, _FILTERS)
-"""From the 9 taps of a filter to its 16 numbers, row by row."""
 
 
 class Convolution(NamedTuple):
@@ -195,29 +190,17 @@ def packed_bytes(w: Array, group: int, form: Form) -> int:
 
 
 def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ...] | None:
-    """Weights (G, blocks, numbers of a tile or 1, K, features of a block) and biases, as code reads them.
+    """Weights (G × blocks, numbers of tiles, K, features of a block) and biases, as code reads them.
 
     None if tiles would make numbers of the weights that overflow.
     """
-    features, channels = w.shape[0] // group, w.shape[1]
+    features, is_tiled = w.shape[0] // group, form.kind == TILES
     blocks = -(-features // form.features)
-    is_tiled = form.kind == TILES
-    if is_tiled and not np.abs(w).max() <= LARGEST:  # nor is that so of NaN
+    if is_tiled and not (w.min() >= -LARGEST and w.max() <= LARGEST):  # nor is that so of NaN
         return None
-    depth = channels if is_tiled else math.prod(w.shape[1:])
-    shape = (group, blocks, form.numbers, depth, form.features)
-    weights = PIECES.array(shape, SINGLE)
-    for number in range(group * blocks):
-        which, block = divmod(number, blocks)
-        first = which * features + block * form.features
-        some = w[first : min(first + form.features, (which + 1) * features)].reshape(-1, depth, 9 if is_tiled else 1)
-        place, count = weights[which, block], len(some)
-        if is_tiled:
-            taps = np.ascontiguousarray(some.transpose(2, 1, 0), np.float64).reshape(9, -1)
-            place[..., :count] = (_TILES @ taps).reshape(form.numbers, depth, count)
-        else:
-            place[0, :, :count] = some[:, :, 0].T
-        place[..., count:] = 0
+    depth, numbers = (w.shape[1], (form.numbers,)) if is_tiled else (math.prod(w.shape[1:]), ())
+    weights = PIECES.array((group * blocks, *numbers, depth, form.features), SINGLE)
+    pack(np.ascontiguousarray(w).reshape(len(w), depth, *[TAPS] * is_tiled), weights, group)
     bias = np.zeros((group, blocks * form.features), SINGLE)
     if b is not None:
         bias[:, :features] = b.reshape(group, features)

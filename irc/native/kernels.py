@@ -29,7 +29,7 @@ from irc.runtime.kernels.support import check_size, scratch
 PIECE = 100_000
 """Nanoseconds of work, by estimate, between looks at the clock, and at least in each piece that threads share."""
 
-SHARED = 500_000
+SHARED = 200_000
 """Nanoseconds of work, by estimate, from which on threads share it.
 
 A thread that has slept for 25 ms takes 0.05 ms to wake. On virtual machines Linux often wakes it on the processor

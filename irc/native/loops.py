@@ -222,6 +222,14 @@ def masked_load(emitter: Emitter, pointer: Any, mask: Lanes, filled: Any) -> Any
     return emitter.call(f"llvm.masked.load.{_suffix(filled.type)}.p0", filled.type, operands)
 
 
+def masked_gather(emitter: Emitter, addresses: Lanes, mask: Lanes, dtype: AnyDType) -> Lanes:
+    """The elements at ``addresses``, of int64, where ``mask`` is set, else 0; reads no other memory."""
+    kind = emitter.vector(dtype)
+    pointers = emitter.builder.inttoptr(addresses.value, ir.VectorType(POINTER, emitter.count))
+    operands = [pointers, ir.Constant(ir.IntType(32), dtype.itemsize), mask.value, ir.Constant(kind, None)]
+    return Lanes(emitter, emitter.call(f"llvm.masked.gather.{_suffix(kind)}.v{emitter.count}p0", kind, operands), dtype)
+
+
 def masked_store(emitter: Emitter, value: Any, pointer: Any, mask: Lanes) -> None:
     """Write ``value`` behind ``pointer`` where ``mask`` is set; no other memory is touched."""
     operands = [value, pointer, ir.Constant(ir.IntType(32), 1), mask.value]

@@ -18,6 +18,7 @@ from irc.native.kernels import Call
 from irc.native.lanes import Emitter
 from irc.native.loops import INT, finished, least, loop, loop_function, number, offset, paced_loop
 from irc.native.packed import PIECES
+from irc.native.packing import pack
 from irc.native.panels import (
     ALIGNMENT,
     FLOAT,
@@ -294,6 +295,9 @@ def _padded(row: Array) -> Array:
 def _panels(b: Array) -> Array:
     positions = VECTORS * lanes_of_panel()
     made = PIECES.array((_padded_size(b.shape[1]) // positions, len(b), positions), b.dtype)
+    if b.dtype == SINGLE and b.T.flags.c_contiguous:
+        pack(b.T, made)
+        return made
     for index in range(len(made)):
         some = b[:, index * positions : (index + 1) * positions]
         made[index, :, : some.shape[1]] = some

@@ -26,7 +26,7 @@ from irc.native import team
 from irc.native.calls import METH_FASTCALL, SIZES, Builtin, Expected, builtin_of, loop_function_at
 from irc.native.groups import Anchored, Group
 from irc.native.inner_loops import LANES
-from irc.native.kernels import RELEASED, bounds_mask
+from irc.native.kernels import RELEASED, SHARED, bounds_mask
 from irc.native.loops import BYTE, INT, POINTER, loop, number, offset
 from irc.native.step_calls import ArrayNumber, GrowingTemporary, StepReader, TableCall, Temporary, expected_of
 from irc.native.target import ir
@@ -222,7 +222,7 @@ def table_of(
     sizes = temporary, aligned(temporary + scratch), growing
     fields = len(expected), len(pairs), len(calls), most, *sizes, releases, *places, len(before), len(after)
     run = builtin_of("irc.table", _emit, METH_FASTCALL, np.array([*fields, *numbers], np.int64))
-    has_help = moves is None and shared >= team.WORTH_HELP
+    has_help = moves is None and shared >= SHARED
     with_helpers = team.help_of(most, scratch) if has_help else None
 
     def table(*given: Any) -> int:

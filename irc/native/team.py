@@ -36,9 +36,6 @@ MOST = 16
 PIECE = 10_000
 """Nanoseconds of work, by estimate, of a piece at least; a call of two such pieces is a job."""
 
-WORTH_HELP = 200_000
-"""Nanoseconds of the jobs of a table, by estimate, from which on helpers are woken."""
-
 PATIENCE = 20_000
 """How often a helper looks for a job in vain before it leaves; about a millisecond."""
 
