@@ -130,20 +130,6 @@ def test_masks_may_have_more_elements_than_scores(mask):
     check(*numbers((1, 8), (1, 1, 1, 8), (mask[-1], 4), mask))
 
 
-@pytest.mark.covering(2)
-@pytest.mark.parametrize("shared", [1, 2, 6])
-@pytest.mark.parametrize("rows", [1, 2, 9])
-@pytest.mark.parametrize("mask", [None, (14,), (9, 14), (2, 1, 9, 14), (2, 6, 9, 14), (6, 1, 1), (1, 6, 9, 1)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_heads_that_share_keys(shared, rows, mask, dtype):
-    q, k, v = numbers((2, 6, rows, 8), (2, shared, 14, 8), (2, shared, 14, 4), dtype=dtype)
-    bias = None
-    if mask is not None:
-        (bias,) = numbers(tuple(rows if n == 9 else n for n in mask), dtype=dtype)
-    for causal in ("", "last"):
-        check(q, k, v, bias, form=Form(grouped=True, causal=causal))
-
-
 def test_operands_that_lie_otherwise():
     """Heads behind rows, as projections give them; keys transposed; and results with gaps."""
     q, k, v = numbers((2, 20, 6, 8), (2, 2, 8, 16), (16, 2, 2, 4))

@@ -128,18 +128,6 @@ def regions(n: int, size: float) -> np.ndarray:
 X = RANDOM.standard_normal((2, 3, 9, 11)).astype(np.float32)
 
 
-@pytest.mark.parametrize("mode", ["avg", "max"])
-@pytest.mark.parametrize("ratio", [0, 1, 3])
-@pytest.mark.parametrize("size", [(1, 1), (3, 2)])
-def test_roi_align(mode, ratio, size):
-    attrs = {"mode": mode, "sampling_ratio": ratio, "output_height": size[0], "output_width": size[1]}
-    inputs = [X, regions(6, 12) / 0.5, np.array([0, 1, 0, 1, 1, 0])]
-    for opset in (10, 16):
-        check_against_ort("RoiAlign", inputs, attrs | {"spatial_scale": 0.5}, opset)
-    for transform in ("half_pixel", "output_half_pixel"):
-        check_against_ort("RoiAlign", inputs, attrs | {"coordinate_transformation_mode": transform}, 16)
-
-
 def test_roi_align_of_odd_regions():
     inside_out = np.array([[5, 5, 2, 2], [-40, -40, -30, -30], [3, 3, 3, 3]], np.float32)
     batch = np.zeros(3, np.int64)
@@ -160,14 +148,6 @@ def test_bad_regions():
         run_kernel("RoiAlign", [X, np.array([[0, 0, 1e12, 1e12]]), batch], {}, 16)
     with pytest.raises(Error, match="mode"):
         run_kernel("RoiAlign", [X, roi, batch], {"mode": "median"}, 16)
-
-
-@pytest.mark.parametrize("size", [[1, 1], [3, 2]])
-@pytest.mark.parametrize("scale", [1.0, 0.4])
-def test_max_roi_pool(size, scale):
-    corners = np.sort(RANDOM.integers(0, 9, (7, 2, 2)), axis=1).reshape(7, 4)
-    rois = np.concatenate([RANDOM.integers(0, 2, (7, 1)), corners], axis=1).astype(np.float32)
-    check_against_ort("MaxRoiPool", [X, rois], {"pooled_shape": size, "spatial_scale": scale}, 7)
 
 
 def test_max_roi_pool_outside():

@@ -47,41 +47,7 @@ def test_indices_that_do_not_fit(op, shape, of, attrs):
         run_kernel(op, [values(*shape), np.zeros(of, np.int64)], attrs, 13)
 
 
-@pytest.mark.parametrize("batch_dims", [0, 1, 2])
-def test_gather_nd(batch_dims):
-    x = values(2, 3, 4, 5)
-    for depth in range(1, 5 - batch_dims):
-        at = indices(*x.shape[:batch_dims], 6, depth, size=2)
-        check_against_ort("GatherND", [x, at], {"batch_dims": batch_dims}, 13)
-    check_against_ort("GatherND", [x, indices(2, size=2)], {}, 11)
-
-
 # -- scattering ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float64])
-def test_scatter_elements_with_reduction(reduction, dtype):
-    """Each occurrence of an index counts."""
-    x = (values(3, 4) * 5).astype(dtype)
-    at, updates = indices(5, 4, size=3), (values(5, 4) * 3).astype(dtype)
-    for opset in (16, 18) if reduction in ("add", "mul") else (18,):
-        check_against_ort("ScatterElements", [x, at, updates], {"axis": 0, "reduction": reduction}, opset)
-
-
-@pytest.mark.parametrize("reduction", [None, "add", "mul", "max", "min"])
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_scatter_nd(reduction, depth):
-    x = values(3, 4, 5)
-    if reduction is None:  # no duplicates, whose order would be undefined
-        flat = np.random.default_rng(0).permutation(int(np.prod(x.shape[:depth])))[:3]
-        at = np.stack(np.unravel_index(flat, x.shape[:depth]), -1).astype(np.int64)
-    else:
-        at = indices(6, depth, size=3)
-    updates = values(len(at), *x.shape[depth:])
-    for opset in (11, 13, 16, 18):
-        if opset == 18 or (reduction is None) or (opset == 16 and reduction in ("add", "mul")):
-            check_against_ort("ScatterND", [x, at, updates], {"reduction": reduction}, opset)
 
 
 def test_scatter_leaves_its_input_alone():

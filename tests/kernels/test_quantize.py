@@ -15,18 +15,6 @@ def values(*shape: int) -> np.ndarray:
     return (np.random.default_rng(shape).standard_normal(shape) * 40).astype(np.float32)
 
 
-@pytest.mark.parametrize(("axis", "block"), [(0, 2), (1, 3), (1, 4)])
-def test_by_block(axis, block):
-    x = values(4, 10)
-    blocks = list(x.shape)
-    blocks[axis] = -(-blocks[axis] // block)
-    scale = np.abs(values(*blocks)) / 20 + 0.1
-    zero = np.arange(scale.size, dtype=np.int8).reshape(scale.shape)
-    attrs = {"axis": axis, "block_size": block}
-    (q,) = check_against_ort("QuantizeLinear", [x, scale, zero], attrs, 21)
-    check_against_ort("DequantizeLinear", [q, scale, zero], attrs, 21)
-
-
 @pytest.mark.parametrize("dtype", [np.int16, np.uint16, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2])
 def test_other_integers_saturate(dtype):
     info = ml_dtypes.iinfo(dtype)

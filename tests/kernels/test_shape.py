@@ -14,14 +14,6 @@ def ints(*numbers: int) -> np.ndarray:
     return np.array(numbers, np.int64)
 
 
-@pytest.mark.parametrize(
-    ("start", "end"), [(None, None), (1, None), (-2, None), (0, -1), (1, 2), (-9, 9), (3, 1), (9, None), (None, -9)]
-)
-def test_shape(start, end):
-    check_against_ort("Shape", [ramp(2, 3, 4)], {"start": start, "end": end}, 15)
-    check_against_ort("Shape", [np.array(1.0)], {}, 13)
-
-
 def test_reshape_of_nothing():
     empty = np.empty((0, 3), np.float32)
     check_against_ort("Reshape", [empty, ints(3, 0)], {"allowzero": 1}, 14)
@@ -71,12 +63,6 @@ def test_what_shape_is_meant_is_found_when_operand_or_target_change():
 def test_reshape_that_does_not_fit(target):
     with pytest.raises(Error, match=r"^IRC421: .*\[2, 3, 4\]"):
         run_kernel("Reshape", [ramp(2, 3, 4), ints(*target)], {}, 14)
-
-
-@pytest.mark.parametrize("target", [(3, 4), (2, 3, 1), (1, 1), (2, 3, 4), (1,), (5, 1, 1, 4)])
-def test_expand(target):
-    for opset in (8, 13):
-        check_against_ort("Expand", [ramp(3, 1), ints(*target)], {}, opset)
 
 
 @pytest.mark.parametrize(

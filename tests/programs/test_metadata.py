@@ -44,7 +44,7 @@ def test_what_these_programs_do() -> None:
     seen: dict[str, int] = {}
 
     @seed(1)
-    @drawn(40)
+    @drawn(12)
     @given(turning)
     def count(program: Program) -> None:
         for what, n in watch(program).seen.items():

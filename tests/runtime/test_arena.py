@@ -268,21 +268,6 @@ def test_a_place_that_a_group_has_written_over_is_not_taken_again(size: int) -> 
     runs_of(TAKEN_BY_GROUP.replace("32", str(size)), [{}] * 3)
 
 
-@pytest.mark.parametrize("size", [8, 400])
-def test_groups_end_in_places_too(size: int) -> None:
-    text = ir(
-        MATRICES,
-        "a, b = FusionGroup_0(MatMul(x, w), x); e = MatMul(FusionGroup_1(MatMul(a, b), a), w)",
-        "e",
-        FusionGroup_0=("m, x: Float(32, 32)", "r = Add(Relu(Neg(m)), x); s = Mul(m, x)", "r, s"),
-        FusionGroup_1=("c, a: Float(32, 32)", "k = Sqrt(Abs(MatMul(c, a)))", "k"),
-    )
-    model = runs_of(text.replace("32", str(size)), [{}] * 4, backend="numpy")  # members are steps
-    assert model.counters.planned >= 6
-    (plan,) = model.runs.plans()
-    assert plan.nbytes <= 4 * size * size * 4
-
-
 WRITTEN_SHAPES = ir("x: Float(2, 3); k: Long(1)", "s = Shape(x); w = aten.add_(s, k, 1); r = Neg(TAKES(s))", "r")
 TAKING = {"a group": "prim::FusionGroup_0", "an operator": "onnx::Abs", "a view": "onnx::Identity"}
 SQUARE = ir("s: Long(2)", "n = Abs(Mul(s, s))", "n")

@@ -17,7 +17,7 @@ from irc.runtime.plan import lower
 from irc.runtime.values import describe
 from tests.graphs import ir, typed_ir
 from tests.operators import records_for_a_while
-from tests.runtime.helpers import f32, graph_of, i64, observed_run, run
+from tests.runtime.helpers import f32, graph_of, observed_run, run
 
 FLOAT = types.tensor(DType.FLOAT)
 
@@ -39,26 +39,6 @@ graph Add1(%x : Float(2)):
   %y : Float(2) = onnx::Add(%x, %one)
   return (%y)
 """
-
-
-def test_functions_are_called():
-    x = f32(1, 2)
-    c, d, b = run(CALLS, x)
-    assert c.tolist() == [7, 11] and d.tolist() == [3, 5] and b is x
-
-
-def test_calls_inside_loops():
-    text = """
-    graph(%m : Long(), %x : Float(2)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %f : Function = prim::Constant[name="Add1"]()
-      %y : Float(2) = onnx::Loop(%m, %yes, %x)
-        block0(%i : Long(), %go : Bool(), %v : Float(2)):
-          %w : Float(2) = prim::CallFunction(%f, %v)
-          -> (%go, %w)
-      return (%y)
-    """ + CALLS[CALLS.index("graph Add1") :]
-    assert run(text, i64(3), f32(1, 2))[0].tolist() == [4, 5]
 
 
 def test_functions_may_call_themselves():
@@ -160,37 +140,6 @@ def test_members_of_a_group_are_one_unit_and_run_in_place():
     assert (counters.units, counters.kernels, counters.in_place) == (1, 5, 4)
 
 
-def test_groups_do_not_overwrite_what_is_still_needed():
-    text = typed_ir(
-        "x: Float(3)",
-        "y, z = FusionGroup_0(x)",
-        "y, z",
-        FusionGroup_0=("x: Float(3)", "a = Neg(x); c = Exp(Add(a, x)); d = Mul(a, c); e = Add(c, c)", "d, c"),
-    )
-    x, counters = f32(1, 2, 3), Run()
-    d, c = run(text, x, counters=counters)
-    assert c.tolist() == [1, 1, 1] and d.tolist() == [-1, -2, -3] and x.tolist() == [1, 2, 3]
-    assert counters.in_place == 2  # Exp over b, Mul over a; not Add, whose operand is a result
-
-
-def test_groups_do_not_overwrite_views_or_what_views_show():
-    text = typed_ir(
-        "x: Float(2, 2); shape: Long(1)",
-        "y, v = FusionGroup_0(x, shape)",
-        "y, v",
-        FusionGroup_0=(
-            "x: Float(2, 2); shape: Long(1)",
-            "a = Neg(x); v = Reshape(a, shape); b = Relu(a); c = Exp(Reshape(b, shape))",
-            "c, v",
-        ),
-    )
-    counters = Run()
-    y, v = run(text, f32([1, -2], [3, -4]), i64([4]), counters=counters)
-    assert v.tolist() == [-1, 2, -3, 4]
-    np.testing.assert_allclose(y, np.exp([0, 2, 0, 4]), rtol=1e-6)
-    assert counters.in_place == 1  # Exp over b, which only its view shows; not Relu over a, which v shows
-
-
 @pytest.mark.parametrize(
     ("operator", "x", "expected"),
     [
@@ -215,19 +164,6 @@ def test_groups_allocate_where_type_or_shape_differ(operator, x, expected):
     (y,) = run(text, x, counters=counters, verify=False)
     assert y.tolist() == expected
     assert counters.in_place == 0
-
-
-def test_where_overwrites_a_branch_not_the_condition():
-    text = typed_ir(
-        "x: Float(3); c: Bool(3)",
-        "y = FusionGroup_0(x, c)",
-        "y",
-        FusionGroup_0=("x: Float(3); c: Bool(3)", "y = Where(Not(c), Neg(x), x)", "y"),
-    )
-    counters = Run()
-    (y,) = run(text, f32(1, 2, 3), np.array([True, False, True]), counters=counters)
-    assert y.tolist() == [1, -2, 3] and y.dtype == np.float32
-    assert counters.in_place == 1
 
 
 def test_a_failing_operator_inside_a_group_is_named():

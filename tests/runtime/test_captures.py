@@ -13,7 +13,7 @@ from irc.ops import Operator, register
 from irc.runtime.execution import Frame, Observer, Slots
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
-from tests.graphs import ir, typed_ir
+from tests.graphs import typed_ir
 from tests.runtime.helpers import boolean, f32, graph_of, i64, observed_run
 
 X = f32(-1, 2, -3)
@@ -94,22 +94,6 @@ def test_a_branch_does_not_write_what_is_not_its_own(text, a, taken):
         np.testing.assert_allclose(rest[0], np.exp(a) / np.exp(a).sum(), rtol=1e-6)
 
 
-def test_a_branch_in_a_branch_takes_the_capture_too():
-    text = ir("""
-        c: Bool(); x: Float(3) -> y
-        a: Float(3) = Softsign(x); y: Float(3) = prim.If(c)
-        with block():
-            z: Float(3) = prim.If(c)
-            with block(): b: Float(3) = Relu(a); yield b
-            with block(): yield a
-            yield z
-        with block(): yield x
-    """)
-    (y,), in_place = run(text, boolean(True), X)
-    np.testing.assert_array_equal(y, np.maximum(A, 0))
-    assert in_place == 1
-
-
 # -- loops ----------------------------------------------------------------------
 
 LOOP = typed_ir("""
@@ -184,47 +168,3 @@ def test_what_a_loop_begins_with_is_gone_once_its_first_iteration_has_read_it(lo
     (y,) = lower(graph_of(text)).run([3, X])
     np.testing.assert_array_equal(y, X + 3)
     assert alive == [True, False, False]
-
-
-def test_a_loop_writes_no_capture_that_its_next_iteration_needs():
-    text = LOOP.replace("onnx::Add(%w, %h)", "onnx::Relu(%w)").replace("onnx::Relu(%b)", "onnx::Add(%b, %h)")
-    (y,), _ = run(text, i64(4), X)
-    np.testing.assert_array_equal(y, A + 4 * np.maximum(-X, 0))
-
-
-@pytest.mark.parametrize("iterations", [1, 2, 3])
-def test_a_loop_does_not_write_a_capture_through_a_view_of_it(iterations):
-    """The view is the iteration's own and nothing needs it any more; what it shows is needed in the next iteration."""
-    text = ir("""
-        n: Long(); x: Float(3) -> s
-        t: Bool() = prim.Constant(value=tensor([True])); a: Float(3) = Softsign(x); s: "Float(*, 3, 1)" = Loop(n, t)
-        with block(i=Long(), go=Bool()): v: Float(3, 1) = Reshape(a, [3, 1]); u: Float(3, 1) = Neg(v); yield go, u
-    """)
-    (s,), in_place = run(text, i64(iterations), X)
-    np.testing.assert_array_equal(s, np.stack([-A.reshape(3, 1)] * iterations))
-    assert in_place == iterations - 1  # all rows but the first are made where they are stacked
-
-
-def test_a_branch_in_a_loop_writes_what_its_iteration_made_but_not_what_the_loop_captures():
-    text = LOOP.replace(
-        "      %d : Float(3) = onnx::Relu(%b)\n",
-        "      %d : Float(3) = prim::If(%c)\n        block0():\n          %e : Float(3) = onnx::Relu(%b)\n"
-        "          -> (%e)\n        block1():\n          %f : Float(3) = onnx::Relu(%w)\n          -> (%f)\n",
-    )
-    (y,), in_place = run(text, i64(3), X)
-    np.testing.assert_array_equal(y, expected_of_loop(A, 3))
-    assert in_place == 6
-
-
-def test_states_of_a_scan_are_its_own_and_what_it_scans_is_not():
-    text = typed_ir("""
-        x: Float(3); rows: Float(4, 3) -> y, z, all
-        first = Softsign(x); all = Neg(rows); y, z = Scan(first, all, num_scan_inputs=1, since_version=11)
-        with block(h=Float(3), r=Float(3)): b = Add(h, r); d = Relu(r); yield b, d
-    """)
-    rows = np.arange(12, dtype=np.float32).reshape(4, 3) - 5
-    (y, z, scanned), in_place = run(text, X, rows)
-    np.testing.assert_allclose(y, A - rows.sum(0), rtol=1e-6)
-    np.testing.assert_array_equal(z, np.maximum(-rows, 0))
-    np.testing.assert_array_equal(scanned, -rows)
-    assert in_place == 4 + 3  # the states, and all rows but the first, which are made where they are stacked

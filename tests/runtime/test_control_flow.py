@@ -18,21 +18,6 @@ IF = typed_ir("""
 """)
 
 
-@pytest.mark.parametrize("condition", [True, boolean(True), np.array([[True]])])
-def test_if_takes_the_first_block(condition):
-    x = f32(0, 1)
-    total, y = run(IF, condition, x)
-    np.testing.assert_allclose(y, -np.exp(x), rtol=1e-6)
-    np.testing.assert_allclose(total, x - np.exp(x), rtol=1e-6)
-
-
-def test_if_takes_the_second_block():
-    x = f32(0, 1)
-    total, y = run(IF, boolean(False), x)
-    assert y is x
-    np.testing.assert_array_equal(total, 2 * x)
-
-
 def test_a_condition_of_several_elements_is_refused():
     with pytest.raises(Error, match="exactly one element"):
         run(IF, np.array([True, False]), f32(0, 1))
@@ -43,16 +28,6 @@ LOOP = typed_ir("""
     last, squares = Loop(m, c, x)
     with block(i=Long(), go=Bool(), v=Float(2)): n = Add(v, step); s = Mul(n, n); yield go, n, s
 """)
-
-
-@pytest.mark.parametrize("iterations", [0, 1, 2, 5, 16, 17, 40])
-def test_loop_iterations_and_scan_outputs(iterations):
-    x, step = f32(1, 2), f32(0.5, -1)
-    last, squares = run(LOOP, i64(iterations), boolean(True), x, step)
-    states = [x + step * (i + 1) for i in range(iterations)]
-    np.testing.assert_allclose(last, states[-1] if iterations else x)
-    assert squares.shape == (iterations, 2) and squares.dtype == np.float32 and squares.flags.c_contiguous
-    np.testing.assert_allclose(squares, np.array([s * s for s in states]).reshape(iterations, 2))
 
 
 def test_loop_trip_count_may_have_rank_one():

@@ -465,16 +465,6 @@ def test_of_a_cache_and_a_view_of_it_the_view_is_copied(outputs):
     assert list(model.run({"past": past, "x": f32([2, 3])}, ["present", "last"])) == ["present", "last"]
 
 
-def test_two_runs_on_one_donated_prefix_never_meet():
-    model = CompiledModel(graph_of(APPEND))
-    past = GrowableArray(np.ones((1, 2), np.float32), 0, capacity=8).array
-    one = model.run({"past": past, "x": f32([2, 2])}, donate=["past"])["present"]
-    other = model.run({"past": past, "x": f32([3, 3])}, donate=["past"])["present"]
-    np.testing.assert_array_equal(one, f32([1, 1], [2, 2]))
-    np.testing.assert_array_equal(other, f32([1, 1], [3, 3]))
-    assert not np.shares_memory(one, other)
-
-
 def test_what_was_done_to_a_result_is_not_overlooked():
     """A buffer knows its latest view by identity; whoever holds a result may have given it another shape."""
     model = CompiledModel(graph_of(APPEND.replace(", 2)", ", *)")))
@@ -485,15 +475,6 @@ def test_what_was_done_to_a_result_is_not_overlooked():
         model.run({"past": out, "x": x}, donate=["past"])
     found = model.run({"past": out, "x": x[:, :2]}, donate=["past"])["present"]
     np.testing.assert_array_equal(found, np.concatenate([out, x[:, :2]]))
-
-
-def test_prefix_and_result_leave_the_run_apart():
-    body = "a = irc.append_(past, x, axis=0); b = irc.append_(a, x, axis=0)"
-    model = CompiledModel(graph_of(ir("past, x: Float(*)", body, "a, b")))
-    out = model.run({"past": GrowableArray(f32(1), 0, 8), "x": f32(2)}, donate=["past"])
-    np.testing.assert_array_equal(out["a"], f32(1, 2))
-    np.testing.assert_array_equal(out["b"], f32(1, 2, 2))
-    assert not np.shares_memory(out["a"], out["b"])
 
 
 IF = ir("""

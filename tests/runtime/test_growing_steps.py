@@ -115,22 +115,6 @@ def test_one_sessions_plan_is_the_next_ones() -> None:
             assert turn == 0 or number < 1 or made.counters.planned > 0
 
 
-def test_going_back_and_forks() -> None:
-    made, reference = session(), Reference()
-    for number in range(8):
-        check(made, reference, token(number))
-    fork, other = made.fork(), Reference()
-    other.past = dict(reference.past)
-    for number in range(3):
-        check(made, reference, token(number))
-        check(fork, other, token(10 + number))
-    made.truncate(4)
-    reference.past = {name: array[:, :, :4] for name, array in reference.past.items()}
-    for number in range(20, 24):
-        check(made, reference, token(number))
-        check(fork, other, token(number))
-
-
 def test_caches_that_do_not_agree_are_refused_as_ever() -> None:
     made = session()
     for number in range(8):
@@ -178,17 +162,6 @@ def test_a_followed_or_limited_step(backend: str) -> None:
     for number in range(8, 12):
         check(made, reference, token(number))
     assert made.counters.planned > 0
-
-
-def test_what_a_step_gave_stays_as_it_is() -> None:
-    made = session()
-    seen: list[list[tuple[Array, Array]]] = []
-    for number in range(20):
-        found = made.run(token(number))
-        seen.append([(array, array.copy()) for array in found.values()])
-    for arrays in seen:
-        for array, before in arrays:
-            np.testing.assert_array_equal(array, before)
 
 
 MASKED = ir("""

@@ -4,7 +4,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +11,7 @@ import irc
 from irc.ir import parse_graph
 from irc.runtime.model import CompiledModel
 from tests.effort import Tune, examples
-from tests.graphs import ir, typed_ir
+from tests.graphs import ir
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
@@ -51,20 +50,6 @@ def test_operands_are_written_over_in_planned_runs() -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("layout", ["read-only", "transposed", "repeated", "backwards"])
-def test_inputs_may_lie_otherwise_in_each_run(layout: str) -> None:
-    """Their strides are no part of what a plan is made for."""
-    model = CompiledModel(parse_graph(CHAIN))
-    for number in range(4):
-        given_ = feeds()
-        if number != 1:
-            given_["x"], given_["c"] = (_laid(x, layout) for x in (given_["x"], given_["c"]))
-        kept = {name: x.copy() for name, x in given_.items()}
-        np.testing.assert_allclose(model.run(given_)["y"], by_hand(**kept), rtol=1e-5, atol=1e-6)
-        for name, x in kept.items():
-            np.testing.assert_array_equal(given_[name], x)
-
-
 def _laid(x: Array, layout: str) -> Array:
     if layout == "transposed":
         return np.asfortranarray(x)
@@ -74,28 +59,6 @@ def _laid(x: Array, layout: str) -> Array:
         return x[::-1, ::-1]
     x.flags.writeable = False
     return x
-
-
-VIEWS = typed_ir(
-    "x: Float(3, 4); shape: Long(2)",
-    "v = Reshape(x, shape); a = Relu(v); b = Neg(a); w = Transpose(b, perm=[1, 0]); c = Exp(w); "
-    "d = Neg(c); y = Sqrt(d)",
-    "y, b",
-)
-
-
-def test_what_is_seen_through_a_view_stays() -> None:
-    model = CompiledModel(parse_graph(VIEWS))
-    for number in range(4):
-        x = RNG.standard_normal((3, 4)).astype(np.float32)
-        x = np.asfortranarray(x) if number % 2 else x
-        kept = x.copy()
-        found = model.run({"x": x, "shape": np.array([4, 3])})
-        b = -np.maximum(kept.reshape(4, 3), 0)
-        np.testing.assert_array_equal(found["b"], b)
-        with np.errstate(invalid="ignore"):
-            np.testing.assert_allclose(found["y"], np.sqrt(-np.exp(b.T)))
-        np.testing.assert_array_equal(x, kept)
 
 
 def test_halves_are_computed_by_kernels(tune: Tune) -> None:

@@ -126,13 +126,6 @@ def test_zero_trip_loops_and_branches_pass_inputs_through():
         assert not np.shares_memory(a, x) and not np.shares_memory(b, x) and not np.shares_memory(a, b)
 
 
-def test_one_value_under_two_names_of_a_list():
-    model = model_of(ir("x: Float(2)", "y: Float(2) = Neg(x); s: 'Float(2)[]' = SequenceConstruct(y, y)", "s, y"))
-    outs = model.run({"x": f32(1, 2)})
-    first, second = outs["s"]
-    assert not np.shares_memory(first, second) and not np.shares_memory(first, outs["y"])
-
-
 def test_what_is_one_list_in_a_result_stays_one():
     lines = ["graph(%x : Tensor):", "  %l0 : Tensor[] = prim::ListConstruct(%x, %x)"]
     lines += [f"  %l{i + 1} : Tensor{'[]' * (i + 2)} = prim::ListConstruct(%l{i}, %l{i})" for i in range(59)]

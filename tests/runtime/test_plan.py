@@ -9,7 +9,6 @@ import pytest
 
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, Tensor, Value, parse_graph, types
-from irc.runtime import kernels
 from irc.runtime.execution import Observer, Run
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import SPECIAL, lower
@@ -361,15 +360,6 @@ def test_only_pointwise_operators_have_in_place_variants():
     text = ir("x: Float(3, 3)", "a: Float(3, 3) = MatMul_(x, x)", "a")
     with pytest.raises(Error, match="in place"):
         run(text, np.eye(3, dtype=np.float32))
-
-
-def test_the_long_tail_runs_on_the_reference():
-    """Some operator that irc has no kernel of its own for still runs."""
-    graph = graph_of(typed_ir("x: Float(1, 4)", "y = LpNormalization(x, axis=1, p=2, since_version=22)", "y"))
-    (node,) = graph.nodes
-    assert kernels.means(node) in ("own", "reference")
-    (y,) = lower(graph).run([f32([3, 4, 0, 0])])
-    np.testing.assert_allclose(y, [[0.6, 0.8, 0, 0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -43,27 +43,6 @@ def assert_all_close(got, want):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-@pytest.mark.parametrize("version", [9, 11])
-@pytest.mark.parametrize("backwards", [(0, 0), (1, 0), (1, 1)])
-@pytest.mark.parametrize("out_backwards", [(0, 0), (0, 1)])
-def test_directions(version, backwards, out_backwards):
-    s, x, k = RNG.random(2, np.float32), RNG.random((5, 2), np.float32), RNG.random((5, 2), np.float32)
-    attributes = (
-        f"num_scan_inputs=2, scan_input_directions={list(backwards)}, scan_output_directions={list(out_backwards)}"
-    )
-    assert_all_close(
-        run(scan(attributes, version), s, x, k), expected(s, x, k, backwards=backwards, out_backwards=out_backwards)
-    )
-
-
-@pytest.mark.parametrize(("axes", "out_axes"), [((0, 1), (0, 1)), ((1, 1), (1, 0)), ((-1, -2), (-1, -2))])
-def test_axes(axes, out_axes):
-    s, x, k = RNG.random(3, np.float32), RNG.random((3, 3), np.float32), RNG.random((3, 3), np.float32)
-    attributes = f"num_scan_inputs=2, scan_input_axes={list(axes)}, scan_output_axes={list(out_axes)}"
-    text = scan(attributes, 11, ("Float(3)", "Float(3)", "Float(3)"))
-    assert_all_close(run(text, s, x, k), expected(s, x, k, axes=axes, out_axes=out_axes))
-
-
 def test_no_rows():
     s, empty = f32(1, 2), np.zeros((0, 2), np.float32)
     last, sums, products = run(scan("num_scan_inputs=2, scan_output_axes=[1, 0]", 11), s, empty, empty)
@@ -97,18 +76,6 @@ SCAN_8 = ir("""
     last, sums = Scan(lens, s, x, num_scan_inputs=1, directions=[DIRECTION], since_version=8)
     with block(a=Float(2), r=Float(2)): b: Float(2) = Add(a, r); yield b, b
 """)
-
-
-@pytest.mark.parametrize("direction", [0, 1])
-@pytest.mark.parametrize("lengths", [None, [3, 3], [3, 1], [0, 2]])
-def test_version_8_scans_each_sequence_of_a_batch(direction, lengths):
-    s, x = RNG.random((2, 2), np.float32), RNG.random((2, 3, 2), np.float32)
-    last, sums = run(SCAN_8.replace("DIRECTION", str(direction)), None if lengths is None else i64(lengths), s, x)
-    for b, n in enumerate(lengths or [3, 3]):
-        rows = np.cumsum(np.concatenate([s[b : b + 1], x[b, :n][:: -1 if direction else 1]]), 0)
-        np.testing.assert_allclose(last[b], rows[-1], rtol=1e-6)
-        np.testing.assert_allclose(sums[b, :n], rows[1:], rtol=1e-6)
-        assert not sums[b, n:].any()
 
 
 @pytest.mark.parametrize("lengths", [[3], [3, 4], [-1, 2], 3, [[3, 3]]])

@@ -267,14 +267,6 @@ def test_a_state_does_not_keep_alive_what_it_is_the_last_of():
         assert state.base.nbytes == state.nbytes
 
 
-def test_reset_begins_anew():
-    session = irc.Session(compiled())
-    session.run({"x": rows(3)})
-    session.reset()
-    assert session.caches == {}
-    assert session.run({"x": rows(2)})["present_0"].shape == (1, 2, 2, 4)
-
-
 def test_only_what_is_asked_for_is_returned_but_all_is_kept():
     session = irc.Session(compiled())
     assert list(session.run({"x": rows(3)}, outputs=["y"])) == ["y"]

@@ -217,13 +217,6 @@ def test_after_a_failure_sessions_are_reset_or_given_caches_or_go_on_from_a_fork
     np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 1.0))["y"], np.full((1, WIDTH), 1))
 
 
-def test_a_first_step_that_fails_may_be_made_again():
-    model = compiled()
-    session = irc.Session(model)
-    failing(session, model)
-    np.testing.assert_array_equal(session.run(feeds(model, 0, 1, 1.0))["y"], np.full((1, WIDTH), 1))
-
-
 def test_a_step_that_is_refused_leaves_the_caches():
     model = compiled()
     session = irc.Session(model)
@@ -342,16 +335,6 @@ def test_a_step_that_is_refused_because_another_runs_leaves_the_caches():
     assert codes == ["IRC436"] and session.caches["past_0"].sum() == WIDTH
     step()
     assert session.caches["past_0"].sum() == 2 * WIDTH
-
-
-def test_who_is_left_writes_where_the_cache_is():
-    model = compiled()
-    session = irc.Session(model)
-    session.run(feeds(model, 0, 2, 1.0), outputs=[])
-    where, fork = address(session), session.fork()
-    session.run(feeds(model, 0, 2, 2.0), outputs=[])
-    fork.run(feeds(model, 0, 2, 3.0), outputs=[])
-    assert address(session) != where and address(fork) == where
 
 
 def test_small_caches_are_copied():

@@ -141,16 +141,6 @@ def test_windows_that_slide_stay(size, kept):
     assert session.caches["past_1"][:, 0].tolist() == [1, 3]
 
 
-def test_a_fork_of_a_session_that_went_back_goes_its_own_way():
-    session = stepped(session_of(capacity=9), 1, 2, 3)
-    session.truncate(2)
-    fork = session.fork()
-    stepped(session, 4)
-    stepped(fork, 5)
-    assert (session.counters.copies, fork.counters.copies) == (0, 2)
-    assert (positions(session)[0], positions(fork)[0]) == ([1, 2, 4], [1, 2, 5])
-
-
 def test_elements_that_the_array_interface_does_not_know():
     text = typed_ir("x: BFloat16(s); past_0: BFloat16(p)", "present_0 = Concat(past_0, x, axis=0)", "present_0")
     session = irc.Session(irc.compile(parse_graph(text)), capacity=9)
