@@ -11,20 +11,10 @@ from irc.alias import AliasDb, analyze
 from irc.errors import Error
 from irc.ir import Graph, Module, Node, Value, parse_graph, parse_module
 from irc.ir.types import TENSOR
-from tests.graphs import ir_graph
+from tests.graphs import ir, ir_graph
 
-TEXT = """graph(%x : Tensor):
-  %r : Tensor = aten::relu(%x)
-  %w : Tensor = aten::add_(%r, %x)
-  %s : Tensor = aten::t(%r)
-  return (%s)
-"""
-PURE = """graph(%x : Tensor):
-  %r : Tensor = aten::relu(%x)
-  %w : Tensor = aten::t(%r)
-  %s : Tensor = aten::t(%r)
-  return (%s)
-"""
+TEXT = ir("x: Tensor", "r = relu(x); w = add_(r, x); s = t(r)", "s")
+PURE = ir("x: Tensor", "r = relu(x); w = t(r); s = t(r)", "s")
 
 
 def node(graph: Graph, name: str) -> Node:

@@ -15,6 +15,7 @@ from irc.errors import Error
 from irc.ir import parse_graph
 from tests.effort import examples
 from tests.elsewhere import run_onnxruntime
+from tests.graphs import ir
 
 KIND = "irc::attention"
 SIZES = {"b": 2, "l": 5, "s": 7}
@@ -391,12 +392,10 @@ def test_operators_of_torch_that_do_something_else(steps: str) -> None:
 
 def test_of_batches_that_do_not_fit_there_is_no_product() -> None:
     """`bmm` takes no batches that would broadcast."""
-    text = """graph(%q : Float(a, l, 8), %k : Float(b, 8, s), %v : Float(c, s, 3)):
-      %last : int = prim::Constant[value=-1]()
-      %x : Float(*, l, s) = aten::bmm(%q, %k)
-      %w : Float(*, l, s) = aten::softmax(%x, %last)
-      %y : Float(*, l, 3) = aten::bmm(%w, %v)
-      return (%y)"""
+    text = ir("""
+        q: Float(a, l, 8); k: Float(b, 8, s); v: Float(c, s, 3) -> y
+        x: "Float(*, l, s)" = bmm(q, k); w: "Float(*, l, s)" = softmax(x, -1); y: "Float(*, l, 3)" = bmm(w, v)
+    """)
     rng = np.random.default_rng(0)
     for names, is_one in (("abc", False), ("bbb", True), ("bbc", False)):
         graph = parse_graph(text.replace("(a,", f"({names[0]},").replace("(c,", f"({names[2]},"))

@@ -22,14 +22,12 @@ BATCH = 'fix-sizes{sizes="batch=2"}'
 
 
 def test_names_become_numbers_in_all_types() -> None:
-    before = """graph(%x : Float(batch, 3), %l : (Long(batch)?, Float(n)[]), %d : Dict(str, Float(batch)), %c : bool):
-      %a : Float(batch, 3) = prim::If(%c)
-        block0():
-          %b : Float(batch, 3) = onnx::Neg(%x)
-          -> (%b)
-        block1():
-          -> (%x)
-      return (%a)"""
+    before = ir("""
+        x: Float(batch, 3); l: (Long(batch)?, Float(n)[]); d: Dict(str, Float(batch)); c: bool -> a
+        a: Float(batch, 3) = prim.If(c)
+        with block(): b: Float(batch, 3) = Neg(x); yield b
+        with block(): yield x
+    """)
     assert_becomes(before, BATCH, before.replace("batch", "2"))
     assert_becomes(before, 'fix-sizes{sizes=" n = 7 , batch=2"}', before.replace("batch", "2").replace("n)", "7)"))
 
@@ -56,16 +54,13 @@ def test_elements_of_lists_that_the_graph_makes_have_names_of_their_own() -> Non
     ]
 
 
-FUNCTION = """
-graph(%x : Float(batch)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(batch) = prim::CallFunction(%f, %x)
-  return (%y)
+FUNCTION = ir("""
+    x: Float(batch) -> y
+    f: Function = prim.Constant(name="f"); y: Float(batch) = prim.CallFunction(f, x)
 
-graph f(%a : Float(batch)):
-  %r : Float(batch) = onnx::Exp(%a)
-  return (%r)
-"""
+    f | a: Float(batch) -> r
+    r: Float(batch) = Exp(a)
+""")
 
 
 def test_names_of_functions_are_their_own() -> None:

@@ -18,35 +18,22 @@ from tests.passes.helpers import (
     transform_module,
 )
 
-CACHE = """
-graph(%past : Float(1, 2, *, 4), %new : Float(1, 2, 1, 4)):
-  %present : Float(1, 2, *, 4) = onnx::Concat[axis=2](%past, %new)
-  return (%present)
-"""
+CACHE = typed_ir("past: Float(1, 2, *, 4); new: Float(1, 2, 1, 4)", "present = Concat(past, new, axis=2)", "present")
 
 APPENDED = CACHE.replace("onnx::Concat", "irc::append_")
 
-LOOP = """
-graph(%n : Long(), %start : Float(*), %x : Float(1)):
-  %go : Bool() = prim::Constant[value={1}]()
-  %first : Float(*) = onnx::Relu(%start)
-  %end : Float(*) = onnx::Loop(%n, %go, %first)
-    block0(%i : Long(), %c : Bool(), %held : Float(*)):
-      %longer : Float(*) = onnx::Concat[axis=0](%held, %x)
-      -> (%c, %longer)
-  return (%end)
-"""
+LOOP = ir("""
+    n: Long(); start: Float(*); x: Float(1) -> end
+    go: Bool() = prim.Constant(value={1}); first: "Float(*)" = Relu(start); end: "Float(*)" = Loop(n, go, first)
+    with block(i=Long(), c=Bool(), held="Float(*)"): longer: "Float(*)" = Concat(held, x, axis=0); yield c, longer
+""")
 
-BRANCH = """
-graph(%use : Bool(), %past : Float(*), %x : Float(*)):
-  %present : Float(*) = prim::If(%use)
-    block0():
-      %a : Float(*) = onnx::Concat[axis=0](%past, %x)
-      -> (%a)
-    block1():
-      -> (%x)
-  return (%present)
-"""
+BRANCH = ir("""
+    use: Bool(); past, x: Float(*) -> present
+    present: "Float(*)" = prim.If(use)
+    with block(): a: "Float(*)" = Concat(past, x, axis=0); yield a
+    with block(): yield x
+""")
 
 F = np.float32
 
@@ -106,22 +93,12 @@ graph(%past : Float(*), %x : Float(1), %y : Float(2)):
 
 
 def test_the_operand_may_be_used_later_for_appending_changes_nothing_of_it():
-    text = """
-graph(%past : Float(*), %x : Float(*)):
-  %present : Float(*) = onnx::Concat[axis=0](%past, %x)
-  %sum : Float(1) = onnx::ReduceSum(%past)
-  return (%present, %sum)
-"""
+    text = typed_ir("past, x: Float(*)", "present = Concat(past, x, axis=0); sum = ReduceSum(past)", "present, sum")
     assert_becomes(text, "growable", text.replace("onnx::Concat", "irc::append_"))
 
 
 def test_what_is_extended_twice():
-    text = """
-graph(%past : Float(*), %x : Float(1)):
-  %longer : Float(*) = onnx::Concat[axis=0](%past, %x)
-  %present : Float(*) = onnx::Concat[axis=0](%longer, %x)
-  return (%present)
-"""
+    text = typed_ir("past: Float(*); x: Float(1)", "present = Concat(Concat(past, x, axis=0), x, axis=0)", "present")
     assert_becomes(text, "growable", text.replace("onnx::Concat", "irc::append_"))
 
 

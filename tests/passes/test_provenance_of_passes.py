@@ -10,38 +10,25 @@ from irc.ir.objects import Object
 from irc.ir.types import ClassType
 from irc.passes import PassManager, registry
 from irc.passes.dce import Dce
+from tests.graphs import ir
 from tests.passes.rewrite_cases import APPLIES
 from tests.passes.test_canonicalize import graph_of
 from tests.passes.test_kv_cache import BRANCH, CACHE
 from tests.passes.test_kv_cache import LOOP as GROWING
 from tests.passes.test_provenance import CONV
 
-LOOP = """graph(%x : Tensor, %n : int):
-  %t : bool = prim::Constant[value=1]()
-  %o : int = prim::Constant[value=1]()
-  %a : Tensor = aten::relu(%x)
-  %b : Tensor = prim::Loop(%n, %t, %a)
-    block0(%i : int, %c : Tensor):
-      %v : Tensor = aten::select(%c, %o, %o)
-      %w : Tensor = aten::add_(%v, %o, %o)
-      %d : Tensor = aten::exp(%c)
-      -> (%t, %d)
-  return (%b)
-"""
+LOOP = ir("""
+    x: Tensor; n: int -> b
+    t: bool = prim.Constant(value=1); o: int = prim.Constant(value=1); a = relu(x); b = prim.Loop(n, t, a)
+    with block(i=int, c=Tensor): w = add_(select(c, o, o), o, o); d = exp(c); yield t, d
+""")
 
-VIEWS = """graph(%x : Float(2, 3)):
-  %z : int = prim::Constant[value=0]()
-  %o : int = prim::Constant[value=1]()
-  %a : Float(2, 3) = aten::exp(%x)
-  %t : Float(3, 2) = aten::t(%a)
-  %s : Float(2) = aten::select(%t, %z, %z)
-  %w : Float(2) = aten::relu_(%s)
-  %l : Tensor[] = aten::split(%a, %o, %z)
-  %e : Tensor = aten::__getitem__(%l, %z)
-  %m : Tensor = aten::mul_(%e, %o)
-  %y : Float(2, 3) = aten::neg(%a)
-  return (%y)
-"""
+VIEWS = ir("""
+    x: Float(2, 3) -> y
+    z: int = prim.Constant(value=0); o: int = prim.Constant(value=1); a: Float(2, 3) = exp(x); t: Float(3, 2) = t(a)
+    s: Float(2) = select(t, z, z); w: Float(2) = relu_(s); l = split(a, o, z); e = __getitem__(l, z); m = mul_(e, o)
+    y: Float(2, 3) = neg(a)
+""")
 
 TWICE = """graph(%x : Float(2, 3)):
   %a : Float(2, 3) = onnx::Exp(%x) # first
@@ -53,45 +40,26 @@ TWICE = """graph(%x : Float(2, 3)):
   return (%e)
 """
 
-CALLS = """graph(%x : Float(2)):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Float(2) = prim::CallFunction(%f, %x)
-  %b : Float(2) = onnx::Exp(%a)
-  return (%b)
+CALLS = ir("""
+    x: Float(2) -> b
+    f: Function = prim.Constant(name="f"); a: Float(2) = prim.CallFunction(f, x); b: Float(2) = Exp(a)
 
-graph f(%p : Float(2)):
-  %q : Float(2) = onnx::Neg(%p)
-  %r : Float(2) = onnx::Abs(%q)
-  return (%r)
-"""
+    f | p: Float(2) -> r
+    q: Float(2) = Neg(p); r: Float(2) = Abs(q)
+""")
 
-CONSTANTS = """graph(%x : Float(2), %n : Long()):
-  %k : Float(2) = prim::Constant[value=tensor([1., 2.])]()
-  %l : Float(2) = prim::Constant[value=tensor([1., 2.])]()
-  %go : Bool() = prim::Constant[value={1}]()
-  %e : Float(2) = onnx::Exp(%k)
-  %y : Float(2) = prim::If(%go)
-    block0():
-      %m : Float(2) = onnx::Add(%x, %e)
-      -> (%m)
-    block1():
-      -> (%x)
-  %z : Float(2) = onnx::Mul(%y, %l)
-  return (%z)
-"""
+CONSTANTS = ir("""
+    x: Float(2); n: Long() -> z
+    k: Float(2) = prim.Constant(value=tensor([1., 2.])); l: Float(2) = prim.Constant(value=tensor([1., 2.]))
+    go: Bool() = prim.Constant(value={1}); e: Float(2) = Exp(k); y: Float(2) = prim.If(go)
+    with block(): m: Float(2) = Add(x, e); yield m
+    with block(): yield x
+    z: Float(2) = Mul(y, l)
+""")
 
-SIZES = """graph(%x : Float(n, 4)):
-  %s : Long(2) = onnx::Shape(%x)
-  %r : Float(*, *) = onnx::Reshape(%x, %s)
-  %y : Float(n, 4) = onnx::Relu(%r)
-  return (%y)
-"""
+SIZES = ir("x: Float(n, 4)", 's: Long(2) = Shape(x); r: "Float(*, *)" = Reshape(x, s); y: Float(n, 4) = Relu(r)', "y")
 
-OBJECT = """graph(%self : __torch__.M, %x : Tensor):
-  %k : int = prim::GetAttr[name="k"](%self)
-  %y : Tensor = aten::add(%x, %k, %k)
-  return (%y)
-"""
+OBJECT = ir("self: __torch__.M; x: Tensor", 'k: int = prim.GetAttr(self, name="k"); y = add(x, k, k)', "y")
 
 CASES: list[tuple[str, str]] = [
     ("inline", CALLS),

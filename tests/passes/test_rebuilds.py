@@ -204,34 +204,20 @@ graph(%x : Float(4, 4), %y : Float(4, 4)):
   return (%b, %v, %w)
 """
 
-BRANCHES = """
-graph(%x : Float(4), %c : Bool()):
-  %y : Float(4) = prim::If(%c)
-    block0():
-      %a : Float(4) = onnx::Relu(%x)
-      %b : Float(4) = onnx::Exp(%a)
-      -> (%b)
-    block1():
-      -> (%x)
-  return (%y)
-"""
+BRANCHES = ir("""
+    x: Float(4); c: Bool() -> y
+    y: Float(4) = prim.If(c)
+    with block(): a: Float(4) = Relu(x); b: Float(4) = Exp(a); yield b
+    with block(): yield x
+""")
 
-LOOP = """
-graph(%x : Float(4), %n : int):
-  %go : bool = prim::Constant[value=1]()
-  %y : Float(4) = prim::Loop(%n, %go, %x)
-    block0(%i : int, %h : Float(4)):
-      %a : Float(4) = onnx::Relu(%h)
-      -> (%go, %a)
-  return (%y)
-"""
+LOOP = ir("""
+    x: Float(4); n: int -> y
+    y: Float(4) = prim.Loop(n, True, x)
+    with block(i=int, h=Float(4)): a: Float(4) = Relu(h); yield True, a
+""")
 
-LISTS = """
-graph(%l : Tensor[], %x : Tensor):
-  %y : Tensor = aten::relu(%x)
-  %m : Tensor[] = aten::append(%l, %y)
-  return (%l)
-"""
+LISTS = ir("l: Tensor[]; x: Tensor", 'y = relu(x); m: "Tensor[]" = append(l, y)', "l")
 
 COUNTER = ir("""
     self: __torch__.Counter; x: Tensor -> d

@@ -229,19 +229,12 @@ graph(%x : Float(n, 3), %n : Long(), %c : Bool()):
   return (%z, %rows)
 """
 
-LISTS = """
-graph(%x : Float(n, 3)):
-  %a : Float(n, 3) = onnx::RandomNormalLike[seed=3.](%x)
-  %m : Float(n, 3) = onnx::Mul(%a, %x)
-  %b : Float(n, 3) = onnx::Sub(%m, %x)
-  %l : Float(n, 3)[] = onnx::SequenceConstruct(%a, %b)
-  %zero : Long() = prim::Constant[value={0}]()
-  %n : Float(n, 3)[] = onnx::SequenceInsert(%l, %x, %zero)
-  %y : Float(*, 3) = onnx::ConcatFromSequence[axis=0](%n)
-  %h : Half(*, 3) = onnx::Cast[to=10](%y)
-  %s : Half(*, 3) = onnx::Sqrt(%h)
-  return (%s, %n)
-"""
+LISTS = typed_ir("""
+    x: Float(n, 3) -> s, n
+    a = RandomNormalLike(x, seed=3.); m = Mul(a, x); b = Sub(m, x); l: "Float(n, 3)[]" = SequenceConstruct(a, b)
+    zero: Long() = prim.Constant(value={0}); n: "Float(n, 3)[]" = SequenceInsert(l, x, zero)
+    y: "Float(*, 3)" = ConcatFromSequence(n, axis=0); h: "Half(*, 3)" = Cast(y, to=10); s: "Half(*, 3)" = Sqrt(h)
+""")
 
 
 @pytest.mark.parametrize("text", [INSIDE, LISTS])
