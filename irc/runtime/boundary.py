@@ -321,65 +321,46 @@ _KINDS = 4
 Compute = Callable[[list[Any], "Run", "RunKey | None"], list[Any]]
 """The outputs of a graph for values of its inputs."""
 
-Arrays = Sequence[tuple[int, str, Any, tuple[int, ...]]]
-"""Position, name, element type and shape of arrays."""
-
 
 class Like(NamedTuple):
     """What inputs are like in runs that have one key: arrays, which a run reads where they are.
 
     Attributes:
         key: the key.
-        fixed: those that are the same in all such runs.
-        open: of the others, likewise, with the axes along which sizes are fixed, and the others with their names.
+        inputs: position, name and form of each, and what its axes are called: sizes that are `ANY` are equal along axes
+            of one name.
     """
 
     key: RunKey
-    fixed: Arrays
-    open: Sequence[tuple[int, str, ArrayType, Sequence[int], Sequence[tuple[int, Any]]]]
+    inputs: Sequence[tuple[int, str, ArrayType, Sequence[Any]]]
 
     @staticmethod
     def of(
         key: RunKey, feeds: Mapping[str, Any], passed: Iterable[tuple[int, Argument]], sizes: Collection[str]
     ) -> Like | None:
         """For ``feeds`` that have been checked, where ``sizes`` are given; None if more is to be checked."""
-        fixed: list[Any] = []
-        others: list[Any] = []
-        known = set(sizes)
+        inputs: list[Any] = []
+        known, open = set[Any](sizes), set[Any]()
         for i, a in passed:
             form = key[i]
             is_array = type(feeds[a.name]) is np.ndarray and isinstance(form, ArrayType)
             if not is_array or form.dtype is not a.dtype or form.dtype.hasobject:
                 return None
-            names = a.shape or (None,) * len(form.shape)
-            axes = [axis for axis, size in enumerate(form.shape) if size == ANY]
-            if axes:
-                rest = [axis for axis in range(len(form.shape)) if axis not in axes]
-                others.append((i, a.name, form, rest, [(axis, names[axis]) for axis in axes]))
-            else:
-                fixed.append((i, a.name, form.dtype, form.shape))
-            known.update(name for axis, name in enumerate(names) if axis not in axes and isinstance(name, str))
-        named = {name for *_, axes in others for _, name in axes}
-        return None if known & named else Like(key, fixed, others)
+            dims = [dim or (i, axis) for axis, dim in enumerate(a.shape or (None,) * len(form.shape))]
+            inputs.append((i, a.name, form, dims))
+            for dim, size in zip(dims, form.shape):
+                (open if size == ANY else known).add(dim)
+        return None if known & open else Like(key, inputs)
 
     def bind(self, values: list[Any], feeds: Mapping[str, Any], held: Mapping[str, Array]) -> bool:
         """Put the inputs into ``values``, if they are such."""
-        for i, name, dtype, shape in self.fixed:
-            value = feeds[name]
-            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
-                return False
-            values[i] = value if name in held else read_only(value)
         sizes: dict[Any, int] = {}
-        for i, name, form, rest, axes in self.open:
+        for i, name, (dtype, shape), dims in self.inputs:
             value = feeds[name]
-            if type(value) is not np.ndarray or value.dtype is not form.dtype or value.ndim != len(form.shape):
+            if type(value) is not np.ndarray or value.dtype is not dtype or value.ndim != len(shape):
                 return False
-            shape = value.shape
-            for axis in rest:
-                if shape[axis] != form.shape[axis]:
-                    return False
-            for axis, size in axes:
-                if size is not None and sizes.setdefault(size, shape[axis]) != shape[axis]:
+            for size, wanted, dim in zip(value.shape, shape, dims) if value.shape != shape else ():
+                if size != wanted and (wanted != ANY or sizes.setdefault(dim, size) != size):
                     return False
             values[i] = value if name in held else read_only(value)
         return True

@@ -29,7 +29,7 @@ from irc.runtime.arena import PlannedRuns, RunKey
 from irc.runtime.arguments import Argument, Path, Sizes, accept, named, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.boundary import NOTHING, Arrays, Held, Signature, are_distinct, detach, left_out, read_only_view
+from irc.runtime.boundary import NOTHING, Held, Signature, are_distinct, detach, left_out, read_only_view
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits
@@ -169,7 +169,7 @@ class CompiledModel:
         self._may_multiply = any(_may_multiply(node.kind) for node in reachable_nodes(self.graph))
         self._signatures: dict[Any, Signature] = {}
         # Wanted outputs -> signature, input arrays and key of the latest run that another may be like: most repeat it.
-        self._usual: dict[tuple[str, ...] | None, tuple[Signature, Arrays, RunKey]] = {}
+        self._usual: dict[tuple[str, ...] | None, tuple[Signature, list[Any], RunKey]] = {}
 
     def _lowered(self, graph: Graph, analyses: Analyses | None = None) -> PlannedRuns:
         with gc_paused():
@@ -312,7 +312,7 @@ class CompiledModel:
             profiler.start(signature.runs.lowerer.graph, values, run)
         if signature.recurs and signature.likes:
             like = signature.likes[0]
-            self._usual[names] = signature, like.fixed, like.key
+            self._usual[names] = signature, [(i, name, *form) for i, name, form, _ in like.inputs], like.key
         task = self._compute, signature, values, key, run, held
         results, kept = self.state.turn(in_own_scope, guard, share, *task)
         run.observer = None  # which refers to the values that the run was given
