@@ -751,7 +751,8 @@ class AliasDb:
     @property
     def _updating(self) -> IncrementalSolution:
         """The solution, about to change: what is remembered of queries is forgotten."""
-        self._parts.forget()
+        if self._solver.facts.has_parts:  # or else nothing is
+            self._parts.forget()
         return self._solution
 
 

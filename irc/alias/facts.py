@@ -255,7 +255,7 @@ class Facts:
         self.sites[element] = site
         if site.type.__class__ is not TensorType:
             self.objects_made.append(element)
-        if isinstance(site, Site) and isinstance(site.key, Value):
+        if not isinstance(site, Value) and isinstance(site.key, Value):
             self.made_for.setdefault(site.key, []).append(element)
         return element
 
@@ -397,16 +397,13 @@ class Facts:
     def site(self, location: Element) -> Site:
         """What ``location`` is."""
         site = self.sites[location]
-        if isinstance(site, Value):
-            kind = Kind.CONSTANT if site.made_by(CONSTANT) else Kind.TEMPORARY
-            return Site(kind, site, site.type)
-        return site
+        return Site(_kind_made_for(site), site, site.type) if isinstance(site, Value) else site
 
     def disown(self, value: Value) -> None:
         """Forget ``value``; memory made for it, which other elements may point to, keeps its name."""
         element = self.elements.pop(value, None)
         if element is not None and self.sites.get(element) is value:
-            self.sites[element] = Site(self.site(element).kind, value.name, value.type)
+            self.sites[element] = Site(_kind_made_for(value), value.name, value.type)
         for location in self.made_for.pop(value, ()):
             self.sites[location] = self.site(location)._replace(key=value.name)
 
@@ -417,3 +414,8 @@ class Facts:
     def has_fields(self, location: Element) -> bool:
         """Whether the object at ``location`` has separate contents for each position or name."""
         return isinstance(self.type_of(location), TupleType | ClassType)
+
+
+def _kind_made_for(value: Value) -> Kind:
+    """The kind of the memory that is made for ``value`` alone."""
+    return Kind.CONSTANT if value.made_by(CONSTANT) else Kind.TEMPORARY

@@ -33,7 +33,7 @@ class PartWrites:
         self._db = db
         self._index = index
         self._dag = dag
-        self._at = -1, -1
+        self._at: tuple[int, int] | None = None  # if nothing is remembered
         self._is_written = cache(self._find_written)
         self._part_read = cache(self._find_part_read)
         self._few_writing = cache(partial(index.few_writing, most=_MOST_WRITERS))
@@ -45,8 +45,10 @@ class PartWrites:
     def forget(self) -> None:
         """Refer to no value any more."""
         self._db.views.forget()
-        for remembered in self._memos:
-            remembered.cache_clear()
+        if self._at is not None:  # each update calls this, and most graphs have no parts to remember
+            self._at = None
+            for remembered in self._memos:
+                remembered.cache_clear()
 
     def _catch_up(self) -> None:
         """Forget what was remembered before the graph, or what its values denote, changed."""

@@ -15,7 +15,7 @@ from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Constraint, Element, Facts, Field, Kind, Site
 from irc.alias.memory_types import REMEMBERED, atoms, content_types, has_memory, may_hold, parts
 from irc.alias.rules import RULES, is_functional, rule_for, rule_of
-from irc.alias.rules.entry import Steps
+from irc.alias.rules.entry import Functional, Steps
 from irc.alias.unknown_memory import UnknownMemory
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
@@ -64,7 +64,7 @@ class Recorder:
         if node is None:
             self.bind(value, self.unknown(value.type))
             return self.facts.elements[value]
-        if has_memory(value.type) and not is_functional(node):
+        if rule_for(node, RULES[node.kind]) is not None and has_memory(value.type):
             raise Error("IRC212", f"%{value.name} is used before {node.kind} defines it", f"%{value.name}")
         return self.fresh(value)
 
@@ -103,10 +103,9 @@ class Recorder:
         rules = RULES
         for node in block.unchanging_nodes():
             rule = rules[node.kind]
-            if rule is None and not node.blocks:
-                continue
-            rule = rule_for(node, rule)
-            nested = rule and rule(self, node)
+            # Others fit all nodes of their kind: views, of which graphs consist, are spared a call.
+            own = rule_for(node, rule) if rule is None or isinstance(rule, Functional) else rule
+            nested = own and own(self, node)
             if nested is not None:
                 yield nested
 

@@ -17,7 +17,7 @@ from irc.alias import AliasDb, analyze
 from irc.alias.explain import Fact, why_written
 from irc.alias.rules import is_functional
 from irc.errors import Error, misfit
-from irc.fuser.policy import Domain, Policy, anchor_of, fault, is_anchor, operators, rows_of
+from irc.fuser.policy import Brought, Domain, Policy, brought, fault, is_anchor
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.kinds import CONSTANT
@@ -42,7 +42,7 @@ class Cluster:
         rows: what operators among those reduce, if there are some that do.
     """
 
-    __slots__ = ("_anchor_inputs", "anchor", "members", "operators", "rows")
+    __slots__ = ("_anchor_inputs", "_asked", "_brings", "anchor", "members", "operators", "rows")
 
     def __init__(self, consumer: Node) -> None:
         self.members: list[Node] = []
@@ -50,6 +50,7 @@ class Cluster:
         self.anchor: Node | None = None
         self.rows: Domain | None = None
         self._anchor_inputs: set[Value] = set()
+        self._asked, self._brings = consumer, brought(consumer)
         self.take(consumer)
 
     @property
@@ -74,13 +75,18 @@ class Cluster:
         """The last node: the consumer that it grew from."""
         return self.members[0]
 
+    def brings(self, producer: Node) -> Brought:
+        """What ``producer`` brings into a group; remembered until another one is asked about."""
+        if producer is not self._asked:
+            self._asked, self._brings = producer, brought(producer)
+        return self._brings
+
     def take(self, producer: Node) -> None:
         """Take in ``producer``, which stands right before the first node."""
-        added = operators(producer)
+        added, anchor, rows = self.brings(producer)
         self.members.append(producer)
         self.operators += added
-        self.rows = self.rows or rows_of(added)
-        anchor = anchor_of(added)
+        self.rows = self.rows or rows
         if anchor is not None:
             self.anchor = anchor
             self._anchor_inputs.update(_fed_to(anchor, producer))
@@ -193,7 +199,7 @@ class Fuser:
         """Whether ``node`` can be in a group: an operator that writes nothing and returns fresh memory."""
         if not is_functional(node):  # nodes of its kind may write: torch's operators have overloads with ``out``
             return is_elementwise(node) and self.db_of(node.graph).is_functional(node)
-        return node.kind != CONSTANT and not graphs_of(node)
+        return node.kind != CONSTANT and not (node.attributes and graphs_of(node))
 
     def may_be_dissolved(self, group: Node) -> bool:
         """Whether ``group`` is like those made here, of operators that can be in groups.
@@ -216,14 +222,15 @@ class Fuser:
 
     def grow(self, consumer: Node, block: Block) -> bool:
         """Merge all producers that may join into ``consumer``; return whether any did."""
-        candidates = self.candidates(consumer, block)
+        candidates: dict[Node, None] = {}
+        self.add_candidates(candidates, consumer, block)
         if not candidates:
             return False
         cluster = Cluster(consumer)
         refused: dict[Node, str] = {}
         while (joined := self.next_producer(cluster, candidates, refused)) is not None:
             cluster.take(joined)
-            candidates |= self.candidates(joined, block)
+            self.add_candidates(candidates, joined, block)
         if refused:
             self.refused[block] += [(producer, consumer, reason) for producer, reason in refused.items()]
         if len(cluster.members) == 1:
@@ -234,14 +241,12 @@ class Fuser:
             self.close(cluster)
         return True
 
-    def candidates(self, consumer: Node, block: Block) -> dict[Node, None]:
-        """The nodes of ``block`` that make inputs of ``consumer`` and may join its group."""
-        found: dict[Node, None] = {}
+    def add_candidates(self, candidates: dict[Node, None], consumer: Node, block: Block) -> None:
+        """Add the nodes of ``block`` that make inputs of ``consumer`` and may join its group."""
         for value in consumer.inputs:
             producer = value.node
             if producer is not None and producer.block is block and self.is_candidate(producer):
-                found[producer] = None
-        return found
+                candidates[producer] = None
 
     def next_producer(self, cluster: Cluster, candidates: dict[Node, None], refused: dict[Node, str]) -> Node | None:
         """The last of ``candidates`` that may join and now stands right before the cluster; None if none may.

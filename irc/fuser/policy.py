@@ -5,7 +5,7 @@ A policy only says what pays. Legality is the fuser's: whatever a policy answers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
@@ -61,13 +61,12 @@ class Policy:
         A producer that is refused while a cluster grows does not join it later, whatever else joins. The answer may be
         a `Reason`, which also names what is in the way, and a remedy.
         """
-        added = operators(producer)
+        added, its, its_rows = cluster.brings(producer)
         size = len(added) + cluster.size
         if size > self.max_size:
             text = f"the group would hold {size} operators, more than max-size={self.max_size}"
             return Reason(text, remedy=set_option("fuse", "max-size", size))
-        mine, its = cluster.anchor, anchor_of(added)
-        rows = cluster.rows or rows_of(added)
+        mine, rows = cluster.anchor, cluster.rows or its_rows
         if rows is not None:
             if mine is not None or its is not None:
                 anchor = mine or its or producer
@@ -109,7 +108,7 @@ class _UpstreamAnchors:
         self._values: set[Value] = set()
         for node in graph.walk():
             leads_on = not self._values.isdisjoint(node.inputs) and (is_elementwise(node) or is_group(node))
-            if leads_on or anchor_of(operators(node)) is not None:
+            if leads_on or any(map(is_anchor, operators(node) if is_group(node) else (node,))):
                 self._values.update(node.outputs)
 
     def reaches(self, node: Node) -> bool:
@@ -122,12 +121,17 @@ def operators(node: Node) -> Sequence[Node]:
     return [op for op in subgraph_of(node).nodes if op.kind != CONSTANT] if is_group(node) else (node,)
 
 
-def anchor_of(operators: Iterable[Node]) -> Node | None:
-    """The anchor among ``operators``, if there is one."""
-    for op in operators:
-        if record(op.kind).epilogues:  # as `is_anchor`, without a call: most groups have none
-            return op
-    return None
+Brought: TypeAlias = "tuple[Sequence[Node], Node | None, Domain | None]"
+"""What a node brings into a group: operators, the anchor among them, what reductions among them reduce."""
+
+
+def brought(node: Node) -> Brought:
+    """What ``node`` brings into a group."""
+    if not is_group(node):
+        known = record(node.kind)
+        return (node,), node if known.epilogues else None, rows_of((node,)) if known.reduces else None
+    inside = operators(node)
+    return inside, next(filter(is_anchor, inside), None), rows_of(inside)
 
 
 class Domain(NamedTuple):

@@ -14,7 +14,7 @@ from irc.ir.declarations import FIXED_SIZES_KEYS, OUTPUT_TYPE
 from irc.ir.graph import Graph, Module
 from irc.ir.kinds import GROUP
 from irc.ir.node import Block, Node, Value
-from irc.ir.objects import map_tensors
+from irc.ir.objects import PLAIN, map_tensors
 from irc.ir.tensor import Tensor, WeightTable
 from irc.ir.types import Type
 
@@ -136,9 +136,10 @@ def _home(graph: Graph) -> Module | None:
 def _clone_one(node: Node, graph: Graph, mapping: ValueMap) -> Node:
     copy = Node(graph, node.kind, [mapping.get(v, v) for v in node.inputs], None, node.version, node.name)
     copy.scope = node.scope
-    copy.attributes = {key: _copy_attribute(value, graph) for key, value in node.attributes.items()}
+    if node.attributes:
+        copy.attributes = {key: _copy_attribute(value, graph) for key, value in node.attributes.items()}
     outputs = copy.add_outputs([v.type for v in node.outputs], [v.name for v in node.outputs])
-    mapping.update(zip(node.outputs, outputs, strict=True))
+    mapping.update(zip(node.outputs, outputs))
     if node.graph.has_metadata:
         _copy_metadata([node, *node.outputs], [copy, *outputs])
     return copy
@@ -161,6 +162,8 @@ def _bind_returns(old: Node, new: Node, mapping: ValueMap) -> None:
 
 
 def _copy_attribute(value: Any, graph: Graph) -> Any:
+    if value.__class__ in PLAIN:
+        return value
     if isinstance(value, Tensor):
         return _entered(graph, value)
     if isinstance(value, Graph):

@@ -62,14 +62,15 @@ _BETWEEN_SOURCES, _BETWEEN_TEXTS = ", ", "; "
 class HasMetadata:
     """What nodes, values and blocks are: parts of a graph that have metadata."""
 
-    __slots__ = ("_metadata",)  # unset if there are none: creating a node costs nothing for it
+    __slots__ = ("_metadata",)  # `NOTHING` from the start: passes read it more often than they create what has it
 
     if TYPE_CHECKING:
         graph: Graph
+        _metadata: Metadata
 
     @property
     def metadata(self) -> Metadata:
-        return getattr(self, "_metadata", NOTHING)
+        return self._metadata
 
     @metadata.setter
     def metadata(self, given: Metadata) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from irc.ir.kinds import NAMES, RETURN
-from irc.ir.metadata import HasMetadata
+from irc.ir.metadata import NOTHING, HasMetadata
 from irc.support.formatting import count
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Value(HasMetadata):
 
     def __init__(self, graph: Graph, type: Type, node: Node | None, param_of: Block | None, index: int) -> None:
         self.graph = graph
+        self._metadata = NOTHING
         self.type = type
         self.node = node
         self.index = index
@@ -189,6 +190,7 @@ class Node(HasMetadata):
         name: str = "",
     ) -> None:
         self.graph = graph
+        self._metadata = NOTHING
         self.kind = NAMES.get(kind, kind)
         self.version = version
         self.name = name
@@ -213,11 +215,11 @@ class Node(HasMetadata):
 
     def add_outputs(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
         """Append several outputs at once and return them."""
-        graph = self.graph
-        added = tuple([Value(graph, type, self, None, i) for i, type in enumerate(types, len(self.outputs))])
-        self.outputs += added
-        for i, value in enumerate(added):
-            graph.name_value(value, names[i] if i < len(names) else "")
+        graph, before = self.graph, self.outputs
+        added = tuple([Value(graph, type, self, None, i) for i, type in enumerate(types, len(before))])
+        self.outputs = before + added if before else added
+        for value, name in zip(added, names if len(names) == len(added) else (*names, *[""] * len(added))):
+            graph.name_value(value, name)
         return added
 
     def erase_outputs(self, indices: Iterable[int]) -> None:
@@ -531,6 +533,7 @@ class Block(HasMetadata):
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
         self.graph = graph
+        self._metadata = NOTHING
         self.node = node
         self.params: tuple[Value, ...] = ()
         end = Node(graph, RETURN)

@@ -134,7 +134,7 @@ def storage_of(tensor: Tensor | Strided) -> Tensor:
 # Tensors in the attributes of nodes and objects, also inside of lists, tuples and dictionaries of any depth.
 
 
-_PLAIN = frozenset({bool, int, float, complex, str, bytes})
+PLAIN = frozenset({bool, int, float, complex, str, bytes})
 """Of these there may be very many."""
 
 
@@ -158,7 +158,7 @@ def tensors_in(value: Any) -> Iterator[Tensor | Strided]:
         elif isinstance(item, dict):
             pending.extend(cast("dict[Any, Any]", item).values())
         elif isinstance(item, list | tuple):
-            pending.extend(v for v in cast("list[Any]", item) if v.__class__ not in _PLAIN)
+            pending.extend(v for v in cast("list[Any]", item) if v.__class__ not in PLAIN)
 
 
 def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
@@ -169,7 +169,7 @@ def map_tensors(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
 def map_leaves(value: Any, change: Callable[[Any], Any]) -> Any:
     """``value`` with ``change`` applied to all in it but containers, and numbers and texts in these."""
     if isinstance(value, list | tuple):
-        items = [v if v.__class__ in _PLAIN else map_leaves(v, change) for v in cast("list[Any]", value)]
+        items = [v if v.__class__ in PLAIN else map_leaves(v, change) for v in cast("list[Any]", value)]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, dict):
         return {key: map_leaves(item, change) for key, item in cast("dict[Any, Any]", value).items()}

@@ -52,10 +52,11 @@ def with_subgraphs(*graphs: Graph) -> Iterator[Node]:
     for graph in pending:  # grows while it is walked
         for node in graph.walk():
             yield node
-            for value in node.attributes.values():  # not `graphs_of`: that of each node would take as long as the rest
-                if isinstance(value, Graph) and value not in found:
-                    found[value] = None
-                    pending.append(value)
+            if node.attributes:  # not `graphs_of`: that of each node would take as long as the rest
+                for value in node.attributes.values():
+                    if value.__class__ is Graph and value not in found:
+                        found[value] = None
+                        pending.append(value)
 
 
 # What loops carry from iteration to iteration, and the rows that their bodies return to be stacked to scan outputs.

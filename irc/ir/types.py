@@ -146,6 +146,9 @@ Shape = tuple[Dim, ...]
 _existing: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 """(class, *parts) -> the type of that class with these parts, for as long as something refers to it."""
 
+REMEMBERED = 1 << 14
+"""How many types, the last ones asked about, have their answers kept: types include sizes, so there are ever more."""
+
 _making = RLock()  # reentrant, as finalizers, which may make types, run at any time
 """Held while a type enters ``_existing``: two threads must not make the same one."""
 
@@ -238,7 +241,7 @@ class TensorType(Type):
         # True and 1.0 equal 1, but are no sizes: what `tensor_fault` refuses must not be taken for a type that exists.
         are_sizes = shape is None or (shape.__class__ is tuple and _SIZES.issuperset(map(type, shape)))
         if are_sizes and dtype.__class__ in _DTYPES:
-            return cls._unique(dtype, shape)
+            return _tensor_type(cls, dtype, shape)
         return cls._apart(dtype, shape)
 
     def __str__(self) -> str:
@@ -246,6 +249,11 @@ class TensorType(Type):
         if self.shape is None:
             return name
         return f"{name}({', '.join(map(dim_text, self.shape))})"
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _tensor_type(cls: type[Type], dtype: DType | None, shape: Shape | None) -> Any:
+    return cls._unique(dtype, shape)  # type: ignore[reportPrivateUsage]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -421,6 +429,7 @@ def tensor_fault(type: TensorType) -> str | None:
     return None
 
 
+@lru_cache(maxsize=REMEMBERED)
 def without_names(type: Type) -> Type:
     """``type`` without named sizes: a name belongs to one graph and may mean another size elsewhere."""
     if type.shape is None or all(d is None or isinstance(d, int) for d in type.shape):
@@ -428,16 +437,19 @@ def without_names(type: Type) -> Type:
     return TensorType(type.dtype, tuple([d if isinstance(d, int) else None for d in type.shape]))
 
 
+@lru_cache(maxsize=REMEMBERED)
 def without_shapes(type: Type) -> Type:
     """``type`` with no shapes, at any depth: what stays true of values whose shapes may change."""
     return rebuilt(type, lambda part: TensorType(part.dtype) if isinstance(part, TensorType) else part)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def without_facts(type: Type) -> Type:
     """``type`` with nothing said of tensors, at any depth: what always stays true."""
     return rebuilt(type, lambda part: TENSOR if isinstance(part, TensorType) else part)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def with_plain_sizes(type: Type) -> Type:
     """``type`` with only numbers and names as sizes, as types of values have them."""
     return rebuilt(type, _with_plain_sizes)
@@ -467,9 +479,10 @@ def merged(a: Type, b: Type, merge: Callable[[TensorType, TensorType], TensorTyp
     return a.of([merged(x, y, merge) for x, y in zip(a.inner, b.inner, strict=True)])
 
 
+@lru_cache(maxsize=REMEMBERED)
 def refined(known: Type, other: Type) -> Type:
     """``known`` with open parts filled in from ``other``; a number also replaces a named size."""
-    return known if known is other else merged(known, other, _refined)
+    return merged(known, other, _refined)
 
 
 def _refined(known: TensorType, other: TensorType) -> TensorType:
@@ -532,9 +545,6 @@ _SYNONYMS = {
     "SymFloat": ("float",),
     "SymBool": ("bool",),
 }
-
-REMEMBERED = 1 << 14
-"""How many types, the last ones asked about, have their answers kept: types include sizes, so there are ever more."""
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +18,7 @@ from irc.errors import Error, comes_from_outside, nonsense
 from irc.ir.limits import MAX_SIZE
 from irc.ir.node import Value, describe
 from irc.ir.polynomials import is_positive, is_size, minus, plus, times
-from irc.ir.types import Dim, DType, Shape, TensorType, Type, rebuilt, with_plain_sizes
+from irc.ir.types import REMEMBERED, Dim, DType, Shape, TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.operator_rules import type_fault
 from irc.ops.inference import Contents, NodeTypes, elementwise, fit, trackable
 from irc.ops.plugins import check_kind, fault_of, is_foreign, name_of
@@ -60,7 +61,7 @@ def apply(rule: Callable[[NodeTypes], Any], types: NodeTypes) -> Any:
 def types_told(rule: ShapeRule, types: NodeTypes) -> list[Type]:
     """The output types of a node by ``rule``; Errors as `apply`, and IRC305 if it returns no types."""
     found: Any = apply(rule, types)
-    told = cast("Sequence[Any]", found) if isinstance(found, Sequence) else [found]
+    told = [found] if isinstance(found, Type) or not isinstance(found, Sequence) else cast("Sequence[Any]", found)
     if is_foreign(rule):
         try:
             told = [_checked(type) for type in told]
@@ -69,7 +70,7 @@ def types_told(rule: ShapeRule, types: NodeTypes) -> list[Type]:
         except _NoTypeError as error:
             message = f"its shape rule, {name_of(rule)}, must return a type for each result, not {found!r}{error}"
             raise Error("IRC305", message, describe(types.node)) from None
-    return [rebuilt(type, _possible) for type in told]
+    return [_possible(type) for type in told]
 
 
 def tell_contents(operator: Operator, types: NodeTypes, type_of: Callable[[Value], Type]) -> None:
@@ -118,8 +119,13 @@ def _python_size(size: Any) -> Any:
     return int(number) if is_number else size
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _possible(type: Type) -> Type:
     """``type`` without impossible sizes: where a model's attributes lead to one, the operator will fail."""
+    return rebuilt(type, _of_possible_sizes)
+
+
+def _of_possible_sizes(type: Type) -> Type:
     if not type.shape:
         return type
     shape = tuple([None if isinstance(d, int) and not 0 <= d <= MAX_SIZE else d for d in type.shape])

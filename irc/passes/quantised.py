@@ -13,6 +13,7 @@ from irc.ir import DType, Graph, Node, Type, Value
 from irc.ir.constants import constant_tensor
 from irc.ir.kinds import GROUP
 from irc.ir.metadata import QUANTIZATION_TENSOR
+from irc.ir.region_flow import graphs_of
 from irc.ops import record
 from irc.ops.record import REARRANGING
 
@@ -60,14 +61,10 @@ def annotation_names(graph: Graph, live: Callable[[Node], bool] = lambda node: T
     found: set[str] = set()
     pending = [graph] if graph.has_metadata else []
     for each in pending:  # grows while it is walked
-        values = list(each.inputs)
-        for node in each.walk():
-            if each is graph and not live(node):
-                continue
-            values.extend(node.outputs)
-            values.extend(param for block in node.blocks for param in block.params)
-            if node.kind == GROUP:
-                pending += [part for part in node.attributes.values() if isinstance(part, Graph)]
-        said = (item for value in values if value.metadata for item in value.metadata.items())
-        found.update(text for key, text in said if key.startswith(QUANTIZATION_TENSOR))
+        for value in each.values():
+            said = value.metadata
+            if said and (each is not graph or (definer := value.definer) is None or live(definer)):
+                found.update(text for key, text in said.items() if key.startswith(QUANTIZATION_TENSOR))
+        groups = [node for node in each.walk() if node.kind == GROUP and (each is not graph or live(node))]
+        pending += [part for node in groups for part in graphs_of(node)]
     return found

@@ -197,15 +197,16 @@ def rule_of(node: Node) -> Rule | None:
 
 def rule_for(node: Node, rule: OfKind) -> Rule | None:
     """The rule for ``node``, given its kind's: `opaque` if that does not fit; None if all is fresh."""
-    if rule is not None and not isinstance(rule, Functional):
-        return rule
-    # Functional operators have no blocks: a node that has some means something else.
-    return opaque if node.blocks or (rule is not None and not rule.fits(node)) else None
+    if rule is None:
+        return opaque if node.blocks else None
+    if isinstance(rule, Functional):  # without blocks: a node that has some means something else
+        return None if not node.blocks and rule.fits(node) else opaque
+    return rule
 
 
 def is_functional(node: Node) -> bool:
     """Whether ``node`` writes nothing and all its outputs are fresh memory."""
-    return rule_of(node) is None
+    return rule_for(node, RULES[node.kind]) is None
 
 
 # -- what is known of kinds besides ----------------------------------------

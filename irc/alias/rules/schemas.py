@@ -374,7 +374,11 @@ def _of_argument(argument: int, most: int, change: Change | None) -> Rule:
         inputs, outputs = node.inputs, node.outputs
         if len(inputs) > most or (len(outputs) != 1 and change is None):
             return opaque(rec, node)
-        element = rec.element(inputs[argument]) if argument < len(inputs) else NOTHING
+        facts = rec.facts
+        element = NOTHING
+        if argument < len(inputs):
+            known = facts.elements.get(value := inputs[argument])
+            element = rec.define(value) if known is None else known
         if change is not None:
             rec.write(node, element, change)
         for output in outputs:
@@ -382,7 +386,7 @@ def _of_argument(argument: int, most: int, change: Change | None) -> Rule:
             if element == NOTHING:
                 rec.fresh(output)
             else:
-                rec.bind(output, element)
+                facts.elements[output] = facts.same(element)
         return None
 
     return rule

@@ -52,8 +52,10 @@ class Canonicalize:
             node = work.pop()
             if node.block is None:
                 continue  # erased meanwhile
+            match: Match | None = None
             for rule in rules_of(node.kind):
-                match = Match(node, inference, rewriter, ctx, counted)
+                if match is None or match.created:  # by a rule whose value could not replace the node's
+                    match = Match(node, inference, rewriter, ctx, counted)
                 value = rule(match)
                 if value is None:
                     continue
