@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from irc import __version__
+from irc.alias import AliasDb, analyze
 from irc.errors import Error
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
@@ -34,8 +35,8 @@ from irc.support.formatting import count
 from irc.support.lazy import provided
 
 if TYPE_CHECKING:
-    from irc.alias import AliasDb, Analyses
     from irc.frontend.onnx_export.model import Written
+    from irc.runtime.memory_plan import MemoryPlan
 
 
 def compile(
@@ -93,8 +94,8 @@ def compile(
         report = Report(name=name, pipeline=str(manager))
         report.nodes_before = count_nodes(module.main)
         report.operators_before = count_operators(module.main)
-        report.before.bytes = sum(os.path.getsize(path) for path in module.sources if path) or None
-        outline = _outline(module)
+        nbytes = sum(os.path.getsize(path) for path in module.sources if path) or None
+        count_costs = partial(_count_costs, _outline(module), module.main, nbytes)
         tell("optimising")
         passed, analyses = run_verified(manager, module, lambda: load_module(model)[0])
         module.metadata |= {"irc.version": __version__, "irc.pipeline": report.pipeline}
@@ -102,10 +103,11 @@ def compile(
             analyses.drop()  # they are not told of types
         report.notes += _declared_wrongly(module)
         clock.lap("passes")
-        _describe(report, module.main, passed, analyses)
-        report.count_costs = partial(_count_both, outline, module.main)
+        _describe(report, module.main, passed)
+        report.defer(count_costs, "before", "after", "sizes")
         clock.lap("report")
         tell("lowering")
+        analyses.of(module.main).tighten()
         compiled = CompiledModel(module, report, options, backend, is_verified=True, analyses=analyses)
         clock.lap("lower")
         report.inputs, report.outputs = (
@@ -113,9 +115,7 @@ def compile(
         )
         report.backend = backend if isinstance(backend, str) else backend.name
         report.declined = compiled.runs.lowerer.bound.declined
-        plan = compiled.runs.expected()
-        if plan is not None:
-            report.memory.arena, report.memory.bound = plan.nbytes, plan.bound
+        report.defer(partial(_describe_memory, module.main, compiled.runs.expected), "alias", "memory")
         clock.lap("report")
         report.seconds = clock.laps
     if check:
@@ -174,20 +174,30 @@ def _outline(module: Module) -> Graph:
     return copy.main
 
 
-def _count_both(before: Graph, after: Graph, report: Report) -> None:
-    count_costs(before, report.before, report)
-    count_costs(after, report.after, report)
+def _count_costs(before: Graph, after: Graph, nbytes: int | None, report: Report) -> None:
+    """Fill in what a model of ``nbytes``, ``before`` passes, took, and what it takes ``after`` them."""
+    sizes: dict[str, int] = {}
+    report.before, report.after = totals_of(before, sizes, nbytes), totals_of(after, sizes)
+    report.sizes = sizes
 
 
-def count_costs(graph: Graph, totals: Totals, report: Report) -> None:
-    """Fill in the operations and parameters of ``graph``, of whose totals ``report`` tells."""
+def totals_of(graph: Graph, sizes: dict[str, int], nbytes: int | None = None) -> Totals:
+    """What ``graph``, of files of ``nbytes``, takes; adds the sizes that this is counted for to ``sizes``."""
     found = provided("costs").costs(graph)
-    totals.parameters, totals.macs, totals.flops = found.parameters, found.macs, found.flops
-    totals.uncounted = sum(found.uncounted.values())
-    report.sizes |= found.sizes
+    sizes |= found.sizes
+    return Totals(nbytes, found.parameters, found.macs, found.flops, sum(found.uncounted.values()))
 
 
-def _describe(report: Report, graph: Graph, passed: PassReport, analyses: Analyses) -> None:
+def _describe_memory(graph: Graph, expected: Callable[[], MemoryPlan | None], report: Report) -> None:
+    """Fill in what analyses of ``graph`` say of memory, and the plan that is ``expected``."""
+    db, plan = analyze(graph, graph.module), expected()
+    memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
+    if plan is not None:
+        memory.arena, memory.bound = plan.nbytes, plan.bound
+    report.alias, report.memory = _alias_facts(graph, db), memory
+
+
+def _describe(report: Report, graph: Graph, passed: PassReport) -> None:
     report.nodes_after = count_nodes(graph)
     report.operators_after = count_operators(graph)
     report.passes = passed.passes
@@ -198,10 +208,6 @@ def _describe(report: Report, graph: Graph, passed: PassReport, analyses: Analys
         for node in graph.walk()
         if is_group(node)
     ]
-    db = analyses.of(graph)
-    db.tighten()
-    report.alias = _alias_facts(graph, db)
-    report.memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
     report.fallbacks = fallbacks(graph)
     passing = opaque_operators(*(graph.module.graphs.values() if graph.module else [graph]))
     if passing:

@@ -116,17 +116,18 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> None:
 
     An ONNX file holds other operators than the compiled model does, no groups among them: the report counts those.
     """
-    from irc.compiler import count_costs, load_module, write_onnx
+    from irc.compiler import load_module, totals_of, write_onnx
 
-    report = model.report.complete()
+    report = model.report
     if options.suffix(path) != ONNX:
         model.save(path)
         report.after.bytes = Path(path).stat().st_size
         return
     written = write_onnx(model, path, external_data)
     report.nodes_after, report.operators_after, report.groups = written.nodes, written.operators, []
-    count_costs(load_module(path)[0].main, report.after, report)
-    report.after.bytes = written.bytes
+    sizes = dict(report.sizes)
+    report.after = totals_of(load_module(path)[0].main, sizes, written.bytes)
+    report.sizes = sizes
 
 
 def _check(model: CompiledModel, source: str | Module, given: argparse.Namespace, tell: Callable[[str], None]) -> None:

@@ -547,7 +547,8 @@ class PlannedRuns:
     def expected(self) -> MemoryPlan | None:
         """The plan for the types that the graph states; None if a shape is not stated."""
         forms = stated_forms(self.lowerer.graph)
-        return None if forms is None else self._planner(frozenset()).plan(forms)
+        with self._lock:  # of a planner that runs may be using
+            return None if forms is None else self._planner(frozenset()).plan(forms)
 
     def plans(self) -> list[MemoryPlan]:
         """The memory plans that are in use, the one of the latest run last."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from itertools import accumulate
 from types import UnionType
-from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import members
@@ -92,7 +92,6 @@ class Report:
         memory: bytes.
         fallbacks: operators that run on ``onnx.reference`` for want of a kernel of irc's own.
         notes: remarks for the user.
-        count_costs: fills in ``before``, ``after`` and ``sizes``; called when they are first needed.
     """
 
     name: str = ""
@@ -119,18 +118,28 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.count_costs: Callable[[Report], None] | None = None
+        self._deferred: dict[str, Callable[[Report], None]] = {}
 
-    def complete(self) -> Report:
-        """The report itself, with what is only counted when it is needed."""
-        counting, self.count_costs = self.count_costs, None
-        if counting is not None:
-            counting(self)
-        return self
+    def defer(self, fill: Callable[[Report], None], *names: str) -> None:
+        """Let ``fill`` set the attributes ``names`` when one of them is first read: most are never."""
+        for name in names:
+            del self.__dict__[name]
+            self._deferred[name] = fill
+
+    if not TYPE_CHECKING:  # it would have any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            fill = self.__dict__.get("_deferred", {}).get(name)
+            if fill is None:
+                raise AttributeError(f"a report has no {name}")
+            fill(self)
+            for each in [each for each, other in list(self._deferred.items()) if other is fill]:
+                self._deferred.pop(each, None)  # with the graphs that it refers to
+            return self.__dict__[name]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as dicts, lists, strings and numbers, ready for JSON."""
-        return asdict(self.complete())
+        return asdict(self)
 
     @staticmethod
     def from_dict(data: dict[str, Any]) -> Report:

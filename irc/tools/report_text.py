@@ -85,7 +85,7 @@ def html(report: Report) -> str:
 
 def at_a_glance(report: Report, width: int = 80) -> str:
     """The report in at most 25 lines of ``width`` characters, at least 40; `rows` has the rest."""
-    return "\n".join(_Glance(report.complete(), width).lines())
+    return "\n".join(_Glance(report, width).lines())
 
 
 HEIGHT = 25

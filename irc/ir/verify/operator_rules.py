@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from itertools import cycle, repeat
 from typing import Any, cast
 
@@ -180,6 +181,7 @@ def content_fault(tensor: Tensor) -> str | None:
     return None if tensor.fits else f"holds a tensor {tensor.name!r} whose contents are not those of a {tensor.type}"
 
 
+@lru_cache(maxsize=types.REMEMBERED)
 def _of_type(type: Type) -> str | None:
     fault = type_fault(type)
     return None if fault is None else f"holds a wrong type: {fault}"
@@ -214,6 +216,8 @@ def _may_be_none(declared: Type) -> bool:
 
 def constant_fits(value: Any, declared: Type) -> bool:
     """Whether a constant ``value`` may be declared as ``declared``."""
+    if isinstance(value, Tensor) and isinstance(declared, TensorType):  # first, as most are
+        return types.accepts(declared, value.type)
     if isinstance(value, Opaque) or declared == types.ANY:
         return True
     if value is None:
@@ -222,8 +226,6 @@ def constant_fits(value: Any, declared: Type) -> bool:
         return constant_fits(value, declared.elem)
     if isinstance(declared, types.UnionType):
         return any(constant_fits(value, member) for member in declared.members)
-    if isinstance(value, Tensor):
-        return isinstance(declared, TensorType) and types.accepts(declared, value.type)
     if isinstance(value, list):
         return isinstance(declared, types.ListType) and all(
             constant_fits(item, declared.elem) for item in cast("list[Any]", value)
@@ -242,7 +244,7 @@ def constant_fits(value: Any, declared: Type) -> bool:
         )
     if isinstance(value, EnumMember):
         return value.type == declared
-    if not isinstance(declared, types.PrimType):
+    if not isinstance(declared, types.PrimType) or isinstance(value, Tensor):
         return False
     # TorchScript writes enumerations (layouts...) as numbers: types that irc does not know hold any scalar.
     return declared in _TYPES_OF.get(value.__class__, ()) or declared not in _KNOWN
