@@ -308,26 +308,6 @@ def test_conv_transpose_is_the_transpose_of_conv(data):
     np.testing.assert_allclose((forward * y).sum(), (x * transposed).sum(), rtol=1e-9, atol=1e-9)
 
 
-@given(st.data())
-@examples(30)
-def test_deform_conv_with_whole_offsets_is_conv(data):
-    """Equal whole-number offsets shift the image: the same as a convolution of the shifted image."""
-    shift = data.draw(st.tuples(st.integers(-3, 3), st.integers(-3, 3)))
-    group = data.draw(st.sampled_from([1, 2]))
-    attrs = {"group": group, "pads": [1, 0, 1, 2], "strides": [data.draw(st.integers(1, 2)), 1], "dilations": [1, 2]}
-    x, w, b = values(2, 4, 7, 8), values(6, 4 // group, 2, 3), values(6)
-    shifted = np.zeros((2, 4, 7 + 12, 8 + 12), np.float32)
-    shifted[:, :, 6:13, 6:14] = x
-    rows, columns = 6 + shift[0], 6 + shift[1]
-    # Padding does not move with the image, so the shifted image is cut out with what the pads see.
-    seen = shifted[:, :, rows - 1 : rows + 8, columns : columns + 10]
-    (expected,) = run_kernel("Conv", [seen, w, b], {**attrs, "pads": [0, 0, 0, 0]}, 11)
-    offset = np.empty((2, 2 * 3, 2, *expected.shape[2:]), np.float32)
-    offset[:] = np.array(shift, np.float32).reshape(1, 1, 2, 1, 1)
-    (ours,) = run_kernel("DeformConv", [x, w, offset.reshape(2, 12, *expected.shape[2:]), b], attrs, 19)
-    assert_same([ours], [expected])
-
-
 def test_deform_conv_against_the_definition():
     """Two offset groups, fractional offsets and a mask, against the formula written as loops."""
     x, w = values(1, 4, 5, 6), values(3, 4, 2, 2)

@@ -107,26 +107,6 @@ def test_gather_is_that_of_numpy(data):
 # -- TensorScatter, ReverseSequence ----------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["linear", "circular"])
-@pytest.mark.parametrize("axis", [1, 2, -1])
-def test_tensor_scatter(mode, axis):
-    """The specification's own loop."""
-    cache = values(2, 5, 6, 7)
-    shape = list(cache.shape)
-    shape[axis] = 3
-    update = values(*shape)
-    at = axis % 4
-    starts = np.array([1, 2 if mode == "linear" else shape[axis] + 1])
-    expected = cache.copy()
-    for prefix in np.ndindex(*cache.shape[:at]):
-        for step in range(3):
-            place = starts[prefix[0]] + step
-            place = place % cache.shape[at] if mode == "circular" else place
-            expected[(*prefix, place)] = update[(*prefix, step)]
-    found = run_kernel("TensorScatter", [cache, update, starts], {"axis": axis, "mode": mode}, 24)[0]
-    np.testing.assert_array_equal(found, expected)
-
-
 def test_bad_tensor_scatter():
     cache = values(2, 4, 3)
     for update, starts, attrs in (

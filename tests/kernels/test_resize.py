@@ -181,43 +181,6 @@ def test_extrapolation_values_are_held_in_the_range_of_integers(dtype, mode):
     assert ours[3:].tolist() == [0, 1, 2, 3]
 
 
-def test_crop_without_change_of_size():
-    """The region counts even where the size stays: the middle of five, stretched over five."""
-    x = np.arange(5, dtype=np.float32)
-    attrs = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}
-    (ours,) = run_kernel("Resize", [x, floats(0.25, 0.75), None, np.array([5])], attrs, 13)
-    np.testing.assert_allclose(ours, [1, 1.5, 2, 2.5, 3])
-
-
-def test_scale_without_change_of_size():
-    """3 * 1.3 is 3, but coordinates are divided by 1.3 all the same."""
-    x = np.arange(3, dtype=np.float32)
-    (ours,) = run_kernel("Resize", [x, None, floats(1.3)], {"mode": "linear"}, 13)
-    np.testing.assert_allclose(ours, [0, 1.5 / 1.3 - 0.5, 2.5 / 1.3 - 0.5], rtol=1e-6)
-
-
-@pytest.mark.parametrize("version", [11, 13, 18])
-def test_align_corners_of_whole_sizes(version):
-    x = np.arange(4, dtype=np.float32)
-    attrs = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
-    (ours,) = run_kernel("Resize", [x, None, floats(0.6)], attrs, version)
-    np.testing.assert_allclose(ours, [0, 3])
-
-
-@pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
-@pytest.mark.parametrize("axes", [[2, 3], [3, 2], [1, 3]])
-def test_axes_and_policies(policy, axes):
-    mode = "nearest" if 1 in axes else "linear"  # ONNX Runtime interpolates along the last two axes only
-    attrs = {"mode": mode, "keep_aspect_ratio_policy": policy, "axes": axes}
-    check_against_ort("Resize", [values(1, 4, 6, 8), None, None, np.array([9, 5])], attrs, 19)
-    # ONNX Runtime leaves negative axes alone, so they are compared with the positive ones.
-    negative = {**attrs, "axes": [a - 4 for a in axes]}
-    inputs = [values(1, 4, 6, 8), None, None, np.array([9, 5])]
-    assert_same(run_kernel("Resize", inputs, negative, 19), run_kernel("Resize", inputs, attrs, 19))
-    scales = {"mode": "nearest", "axes": axes}
-    check_against_ort("Resize", [values(1, 4, 6, 8), None, floats(1.5, 0.5)], scales, 19)
-
-
 def test_half_pixel_symmetric_against_ort():
     attrs = {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"}
     check_against_ort("Resize", [values(1, 1, 7, 5), None, floats(1, 1, 0.6, 1.7)], attrs, 19)

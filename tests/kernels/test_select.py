@@ -66,18 +66,6 @@ def test_distinct_rows(columns, shape, dtype, tune):
             assert ours.tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float64])
-def test_top_k(axis, dtype):
-    x = values(4, 6, dtype=dtype)  # many are equal
-    for k in (0, 1, 3, 4):
-        if dtype is np.float32 and k:
-            check_against_ort("TopK", [x], {"axis": axis, "k": k}, 7, n_outputs=2)
-            check_against_ort("TopK", [x, np.array([k])], {"axis": axis}, 10, n_outputs=2)
-        for largest in (0, 1):
-            check_against_ort("TopK", [x, np.array([k])], {"axis": axis, "largest": largest}, 11, n_outputs=2)
-
-
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16])
 def test_top_k_of_extremes(dtype):
     """Nothing is negated, which the smallest integer and unsigned numbers would not survive."""

@@ -111,26 +111,6 @@ def test_mel(bins: int, length: int, rate: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "block", "attributes"),
-    [
-        ([5, 6], [2, 3], {}),
-        ([5, 6], [2, 2], {"strides": [2, 1], "pads": [1, 0, 1, 2]}),
-        ([7, 6], [3, 2], {"dilations": [2, 3], "pads": [0, 1, 1, 0]}),
-        ([3, 4, 5], [1, 2, 2], {}),
-    ],
-)
-def test_col2im(image: list[int], block: list[int], attributes: dict[str, Any]) -> None:
-    rank = len(image)
-    strides, dilations = (attributes.get(n, [1] * rank) for n in ("strides", "dilations"))
-    pads = attributes.get("pads", [0] * 2 * rank)
-    padded = [s + pads[i] + pads[i + rank] for i, s in enumerate(image)]
-    counts = [(p - (b - 1) * d - 1) // s + 1 for p, b, d, s in zip(padded, block, dilations, strides, strict=True)]
-    x = values(2, 3 * int(np.prod(block)), int(np.prod(counts)))
-    inputs = [x, np.array(image), np.array(block)]
-    check_against_ort("Col2Im", inputs, attributes, 18)
-
-
-@pytest.mark.parametrize(
     ("shape", "image", "block", "words"),
     [
         ((1, 4, 5), [3, 3], [2, 2], "multiple of 4, 4"),

@@ -448,32 +448,6 @@ def test_operands_of_other_shapes_are_refused_as_on_numpy() -> None:
     assert messages[0] == messages[1]
 
 
-@pytest.mark.covering(1)
-@pytest.mark.parametrize("final", DTYPES, ids=str)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_casts(dtype: AnyDType, final: AnyDType) -> None:
-    """Of numbers that are in the type's range, and of float64 next to where float16 is rounded."""
-    x = special(dtype)
-    if dtype == np.float64 and final == np.float16:
-        halves = np.arange(0x7BFF, dtype=np.uint16).view(np.float16).astype(np.float64)
-        middle = (halves[1:] + halves[:-1]) / 2
-        near = [middle, np.nextafter(middle, np.inf), np.nextafter(middle, 0), middle * (1 + 2.0**-30)]
-        x = np.concatenate([*near, *(-y for y in near)])
-    if dtype not in (BOOL, *SIGNED, *UNSIGNED) and final.kind in "iu":
-        limits = np.iinfo(final)
-        with np.errstate(invalid="ignore"):
-            wide = x.astype(np.float64)
-            x = x[(wide > limits.min) & (wide < limits.max) & (np.abs(wide) < 2.0**31)]
-    node = helper.make_node("Cast", ["x"], ["v"], to=onnx_type(final))
-    twice = [helper.make_node("Identity", ["v"], ["y"])] if final == BOOL else [helper.make_node("Max", ["v"], ["y"])]
-    nodes = [helper.make_node("Where", ["c", "x0", "x0"], ["x"]), node, *twice]
-    proto = onnx_model(nodes, {"x0": x}, "y", {"c": np.array(True)}, 24)
-    native, plain = both(Model(proto, {}), "fuse")
-    found, wanted = native.run({"x0": x})["y"], plain.run({"x0": x})["y"]
-    check_same(found, wanted)
-    assert native.counters.compiled == 1
-
-
 @pytest.mark.parametrize("dtype", [np.dtype(t) for t in ("f2", "f4", "f8", ml_dtypes.bfloat16)], ids=str)
 def test_constants_that_are_any_nan(dtype: AnyDType) -> None:
     """Of either sign, and with whatever other bits: each is compiled for itself, in one process."""

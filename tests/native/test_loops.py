@@ -57,14 +57,6 @@ def test_scans_of_a_batch(options: str) -> None:
         assert model.counters.units == 1 + sum(lengths)
 
 
-def test_a_scan_along_another_axis_of_any_number_of_rows() -> None:
-    text = SCAN.replace("OPTIONS", "scan_input_axes=[1], ").replace("%x : Float(5, 7)", "%x : Float(7, *)")
-    for rows in (1, 9, 0):
-        feeds = {**scan_feeds(), "x": f32(7, rows)}
-        model = same_runs(text, *[feeds] * 3, exactly=False)
-        assert model.counters.compiled == (rows > 0)
-
-
 JOINING = """
 graph(%s : Float(1, 4), %x : Float(5, 1, 4), %k : Float(1, 4)):
   %t : Float(1, 4), %y : Float(5, *, 4), %z : Float(5, *, 4) = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
@@ -124,34 +116,6 @@ graph(%n : Long(), %x : Float({sizes}), %y : Float({sizes}), %flag : Bool()):
       -> ({returns})
   return (%p, %q, %r)
 """
-
-
-SUM = "      %s : Float(4) = onnx::Add(%a, %b)"
-
-
-@pytest.mark.parametrize(
-    ("lines", "returns", "is_at_once"),
-    [
-        (SUM, "%c, %s, %b, %s", True),
-        (SUM, "%c, %s, %s, %a", True),
-        (SUM, "%yes, %a, %s, %b", True),
-        (SUM, "%c, %b, %a, %s", False),  # what is carried is another parameter
-        (SUM, "%c, %s, %a, %s", False),
-        (SUM, "%flag, %s, %b, %s", False),  # the condition is made elsewhere
-        (f"{SUM}\n      %t : Float(4) = onnx::Reshape(%a, %i)", "%c, %t, %b, %s", False),
-        (f"{SUM}\n      %t : Float(4) = onnx::Identity(%a)", "%c, %s, %t, %s", None),
-    ],
-)
-def test_what_is_carried(lines: str, returns: str, is_at_once: bool | None) -> None:
-    if "Reshape" in lines:
-        lines = lines.replace("%i)", "%four)")
-        text = body(lines, returns).replace("  %yes", "  %four : Long(1) = prim::Constant[value=tensor([4])]()\n  %yes")
-    else:
-        text = body(lines, returns)
-    feeds = [{"n": np.array(5), "x": f32(4), "y": f32(4), "flag": np.array(turn < 3)} for turn in range(4)]
-    model = same_runs(text, *feeds)
-    if is_at_once is not None:
-        assert (model.counters.compiled == 1) == is_at_once
 
 
 def test_shapes_that_come_and_go_run_step_by_step() -> None:

@@ -293,21 +293,6 @@ def test_floats_of_8_bits_are_no_integers(dtypes):
 
 
 @natively
-def test_zero_points_of_another_type():
-    """Only of the first operand's own type, differences have 9 bits."""
-    a, b = integers((40, 64), "u1", 1), integers((64, 50), "i1", 2)
-    weights = columns(b)
-    as_constant(weights.values)
-    scope = CURRENT.scope
-    before, scope.loops = scope.loops, LOOPS
-    try:
-        found = matmul_sums(a, weights, np.array(100_000, np.int32))
-    finally:
-        scope.loops = before
-    np.testing.assert_array_equal(found, exact(a, 100_000, b))
-
-
-@natively
 def test_long_calls_pause(pacing):
     """Also of one panel of columns."""
     a, b = integers((200_000, 64), "u1", 1), as_constant(integers((64, 16), "i1", 2).astype(np.float32))

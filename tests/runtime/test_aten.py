@@ -25,37 +25,6 @@ def zeros(dtype: str, *shape: int) -> np.ndarray:
     return np.ones(shape, dtype)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "expected"),
-    [
-        (zeros("int64", 2), zeros("float32", 2), "float32"),
-        (zeros("int64", 2), zeros("float16", 2), "float16"),
-        (zeros("uint8", 2), zeros("int8", 2), "int16"),
-        (zeros("bool", 2), zeros("uint8", 2), "uint8"),
-        (zeros("float32", 2), zeros("float64"), "float32"),
-        (zeros("int32", 2), zeros("int64"), "int32"),
-        (zeros("int32", 2), zeros("float64"), "float64"),
-        (zeros("float16", 2), 2.5, "float16"),
-        (zeros("int32", 2), 2.5, "float32"),
-        (zeros("uint8", 2), 300, "uint8"),
-        (zeros("bool", 2), 3, "int64"),
-        (zeros("float32", 2), 1j, "complex64"),
-        (zeros("float64", 2), zeros("complex64", 2), "complex128"),
-        (zeros("float64", 2), zeros("complex64"), "complex128"),
-        (zeros("float32", 2), zeros("complex128"), "complex64"),
-        (zeros("int64", 2), zeros("complex128"), "complex128"),
-        (zeros("float64"), 1j, "complex128"),
-        (zeros("int64"), zeros("float32"), "float32"),
-        (True, zeros("int32", 2), "int32"),
-    ],
-)
-def test_type_promotion(a, b, expected):
-    for x, y in ((a, b), (b, a)):
-        if not (isinstance(b, int) and b > 255):
-            result = op("mul", x, y)
-            assert result.dtype == expected and type(result) is np.ndarray
-
-
 def test_division():
     a, b = np.array([7, -7], np.int32), np.array([2, 2], np.int32)
     assert op("div", a, b).dtype == np.float32

@@ -39,11 +39,6 @@ def counted(graph: Graph, *inputs: Any, **options: Any) -> Counters:
 # -- in order -------------------------------------------------------------------
 
 
-def test_a_thousand_operators_with_inputs_and_outputs_are_bulked():
-    counters = counted(chain(1000), f32(1, 2, 3, 4))
-    assert (counters.units, counters.kernels, counters.breaks) == (1, 1000, {})
-
-
 CONTROL = ir("""
     c: Bool(); m: Long(); x: Float(2) -> z
     a: Float(2) = Neg(x); b: Float(2) = Abs(a); d: Float(2) = prim.If(c)

@@ -66,18 +66,6 @@ def test_the_graph_is_left_alone():
     assert str(graph) == before
 
 
-def test_calls():
-    text = ir("""
-        x: Float(2) -> y
-        f: Function = prim.Constant(name="Twice"); y: Float(2) = prim.CallFunction(f, x)
-
-        Twice | x: Float(2) -> y
-        y: Float(2) = Add(x, x)
-    """)
-    (y,) = evaluate(node_of(text, "prim::CallFunction"), [None, f32(1, 2)])
-    assert y.tolist() == [2, 4]
-
-
 @pytest.mark.parametrize(
     ("operator", "inputs"),
     [

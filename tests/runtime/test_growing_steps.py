@@ -99,13 +99,6 @@ def test_first_and_later_steps_have_equal_bits() -> None:
         np.testing.assert_array_equal(first[name], array)
 
 
-def test_a_step_of_several_tokens_in_between() -> None:
-    made, reference = session(), Reference()
-    for number, count in enumerate([3, 1, 1, 1, 1, 1, 4, 1, 1, 4, 1, 1, 4, 1, 1]):
-        check(made, reference, token(number, count))
-    assert made.counters.planned > 0
-
-
 def test_one_sessions_plan_is_the_next_ones() -> None:
     model = irc.compile(parse_graph(DECODER))
     for turn in range(2):

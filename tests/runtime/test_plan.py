@@ -143,28 +143,6 @@ def test_no_kind_of_step_looks_anything_up_by_name_or_attribute(untouchable):
     np.testing.assert_array_equal(longer, [*x, *np.cumsum(2 * first, 0)])
 
 
-def test_missing_kernels_are_listed_together():
-    graph = Graph()
-    b = Builder(graph)
-    x = graph.add_input(FLOAT4, "x")
-    y = b.node("onnx::NoSuchThing", [x], [FLOAT4], version=7, name="first").output
-    y = b.node("onnx::NoSuchThing", [y], [FLOAT4], version=7, name="second").output
-    cond = b.constant(True)
-    branch = b.node("prim::If", [cond], [FLOAT4])
-    for _ in range(2):
-        block = branch.add_block()
-        inner = Builder.at_end(block).op("my.domain::Odd", y, type=FLOAT4, name="odd_out")
-        block.set_returns([inner])
-    graph.set_outputs([branch.output])
-    with pytest.raises(Error) as caught:
-        lower(graph)
-    message = str(caught.value)
-    assert caught.value.code == "IRC323"
-    assert "cannot compute 2 operators" in message
-    assert "NoSuchThing: domain ai.onnx, version 7, 2 nodes, the first first: " in message
-    assert "Odd: domain my.domain, version newest, 2 nodes, the first %odd_out: there is no kernel for it" in message
-
-
 def test_a_bad_attribute_names_the_node():
     text = """
     graph(%x : Long(2)):

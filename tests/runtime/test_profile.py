@@ -195,22 +195,6 @@ def test_memory_inside_of_blocks_counts():
     assert profile(text, x, np.array(False)).peak == 0  # nothing but the caller's
 
 
-def test_weights_and_inputs_do_not_count():
-    text = """
-graph(%x : Tensor, %k : bool):
-  %w : Tensor = prim::Constant[value=tensor<Float(3)>([1., 2., 3.])]()
-  %z : Tensor = prim::If(%k)
-    block0():
-      -> (%w)
-    block1():
-      -> (%x)
-  %y : Tensor = onnx::Identity(%z)
-  return (%y)
-"""
-    for choice in (True, False):
-        assert profile(text, np.ones(3, np.float32), np.array(choice)).peak == 0
-
-
 GROWING = {
     "appended": ("", "%a : Tensor[] = aten::append(%l, %y)", "-> (%t)"),
     "carried": (", %l", "%a : Tensor[] = aten::append(%c, %y)", "-> (%t, %a)"),

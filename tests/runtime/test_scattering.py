@@ -76,38 +76,6 @@ def test_a_donated_cache_is_written_where_it_is(kind):
         feeds["past"] = y
 
 
-@pytest.mark.parametrize("kind", SCATTERS)
-def test_what_others_need_is_copied(kind):
-    model, feeds = compiled(kind)
-    before = feeds["past"].copy()
-    expected = changes(kind, **feeds)
-    np.testing.assert_array_equal(model.run(feeds)["y"], expected)
-    np.testing.assert_array_equal(feeds["past"], before)
-    assert model.counters.in_place == 0
-    for after, returned in (("%z : Float(2, 8, 3) = onnx::Softmax(%past)", "%y, %z"), ("", "%y, %past")):
-        model, _ = compiled(kind, after=after, returned=returned)
-        found = list(model.run({**feeds, "past": before.copy()}, donate=["past"]).values())
-        np.testing.assert_array_equal(found[0], expected)
-        if not after:
-            np.testing.assert_array_equal(found[1], before)
-
-
-@pytest.mark.parametrize("kind", ["TensorScatter", "ScatterElements", "slice_scatter"])
-def test_what_is_read_out_of_the_cache_itself_is_not_written_over(kind):
-    """The update is a part of it."""
-    cut = """%b : Long(1) = prim::Constant[value=tensor([5])]()
-             %e : Long(1) = prim::Constant[value=tensor([6])]()
-             %a : Long(1) = prim::Constant[value=tensor([1])]()
-             %part : Float(2, 1, 3) = onnx::Slice(%past, %b, %e, %a)"""
-    indices, scatter, array = SCATTERS[kind]
-    text = f"graph({INPUTS}, {indices}):\n{cut}\n%y : Float(2, 8, 3) = {scatter.replace('%x', '%part')}\nreturn (%y)"
-    model = irc.compile(parse_graph(text))
-    _, feeds = compiled(kind)
-    expected = changes(kind, feeds["past"], feeds["past"][:, 5:6], array)
-    np.testing.assert_array_equal(model.run(feeds, donate=["past"])["y"], expected)
-    assert model.counters.in_place == 0
-
-
 def test_what_a_loop_carries_is_written_iteration_by_iteration():
     text = ir("""
         n: Long(); past: Float(4, 2); x: Float(1, 2) -> y

@@ -219,15 +219,6 @@ def test_names_by_convention(past, present):
     assert irc.Session(compiled(text)).pairs == {past: present}
 
 
-def test_states_of_any_kind_can_be_handed_on():
-    session = irc.Session(compiled(STATE), pairs={"h": "y"})
-    first = session.run({"x": f32(1, 2)})["y"]
-    second = session.run({"x": f32(10, 10)})["y"]
-    np.testing.assert_array_equal(first, f32(1, 2))
-    np.testing.assert_array_equal(second, f32(11, 12))
-    np.testing.assert_array_equal(session.run({"x": f32(0, 0), "h": f32(5, 5)})["y"], f32(5, 5))
-
-
 def test_an_output_that_is_an_input_or_a_weight_is_handed_on_as_a_copy():
     text = ir("x, past_0, past_1: Float(2)", "w: Float(2) = prim.Constant(value=tensor([7., 8.]))", "x, w")
     session = irc.Session(compiled(text, "none"), pairs={"past_0": "x", "past_1": "w"})
