@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.runtime.kernels import numerics
-from irc.runtime.kernels.numerics import add_reduce, extreme_reduce
+from irc.runtime.kernels.numerics import add_reduce
 from irc.runtime.kernels.softmax import log_softmax, softmax
 from tests.effort import Tune
 
@@ -54,15 +54,6 @@ def test_sums(x: np.ndarray[Any, Any], data: st.DataObject, keepdims: bool, give
     np.testing.assert_array_equal(found, expected, strict=True) if expected.ndim else np.testing.assert_equal(
         found, expected
     )
-
-
-@given(arrays(), st.data(), st.booleans(), st.booleans())
-def test_extremes(x: np.ndarray[Any, Any], data: st.DataObject, keepdims: bool, largest: bool) -> None:
-    axes, ufunc = data.draw(axes_of(x)), np.maximum if largest else np.minimum
-    initial = x.dtype.type(3) if not x.size else None
-    given = {} if initial is None else {"initial": initial}
-    expected = np.asarray(ufunc.reduce(x, axes, keepdims=keepdims, **given))
-    np.testing.assert_array_equal(np.asarray(extreme_reduce(ufunc, x, axes, keepdims, initial)), expected, strict=True)
 
 
 @given(arrays(["float32", "float64", "float16"]), st.sampled_from([softmax, log_softmax]), st.booleans())

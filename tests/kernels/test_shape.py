@@ -7,19 +7,11 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from tests.arrays import ramp
-from tests.kernels.helpers import bind, check_against_ort, run_kernel
+from tests.kernels.helpers import bind, run_kernel
 
 
 def ints(*numbers: int) -> np.ndarray:
     return np.array(numbers, np.int64)
-
-
-def test_reshape_of_nothing():
-    empty = np.empty((0, 3), np.float32)
-    check_against_ort("Reshape", [empty, ints(3, 0)], {"allowzero": 1}, 14)
-    check_against_ort("Reshape", [empty, ints(0, 7)], {}, 14)
-    check_against_ort("Reshape", [empty, ints(-1, 4)], {}, 14)
-    check_against_ort("Reshape", [ramp(1), np.array([], np.int64)], {}, 14)
 
 
 @pytest.mark.parametrize(

@@ -17,17 +17,6 @@ def test_large_values_do_not_overflow(op_type):
 
 
 @pytest.mark.parametrize("op_type", OPERATORS)
-@pytest.mark.parametrize("version", [1, 13])
-def test_half_and_double(op_type, version):
-    x = np.random.default_rng(0).standard_normal((3, 500))
-    (exact,) = run_kernel(op_type, [x], {}, version)
-    assert exact.dtype == np.float64
-    (half,) = run_kernel(op_type, [x.astype(np.float16)], {}, version)
-    (expected,) = run_kernel(op_type, [x.astype(np.float16).astype(np.float64)], {}, version)
-    assert_same([half], [expected.astype(np.float16)], rtol=2e-3)
-
-
-@pytest.mark.parametrize("op_type", OPERATORS)
 @pytest.mark.parametrize("version", [11, 13])
 def test_sums_beyond_the_range_of_halves(op_type, version):
     x = np.random.default_rng(0).integers(-1, 2, (2, 1 << 17)).astype(np.float16)

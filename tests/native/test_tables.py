@@ -1,6 +1,5 @@
 """Tables of steps: results, what they refuse, branches, and what is done once for an arena."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -100,16 +99,6 @@ def test_a_run_in_pieces_gives_the_same() -> None:
         native.run(feeds, limits=Limits(steps=10))
 
 
-def test_threads_at_once() -> None:
-    native, plain = models(chain("Add Mul " * 100, "Float(100)"))
-    feeds = [{"v0": f32(100), "w": f32(100) / 4} for _ in range(8)]
-    wanted = [plain.run(fed)["v200"] for fed in feeds]
-    with ThreadPoolExecutor(4) as pool:
-        for _ in range(5):
-            for found, value in zip(pool.map(native.run, feeds), wanted):
-                np.testing.assert_array_equal(found["v200"], value)
-
-
 @pytest.mark.parametrize(("name", "dtype"), [("Float", "f4"), ("Double", "f8"), ("Int", "i4")])
 @pytest.mark.parametrize("perm", [[1, 0, 2, 3], [0, 3, 1, 2]])
 @pytest.mark.parametrize("used", ["w", "a", "d"])
@@ -138,15 +127,6 @@ PRODUCTS = typed_ir(
     "e = Neg(Softmax(Gemm(a, t, transA=0, transB=1)))",
     "e",
 )
-
-
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 17])
-def test_products_and_rows(rows: int) -> None:
-    feeds = {"x": f32(rows, 24), "w": f32(24, 40), "b": f32(40), "u": f32(24, 40)}
-    model = same_runs(PRODUCTS.replace("ROWS", str(rows)), *[feeds] * 4, exactly=False)
-    assert model.counters.compiled >= 1
-    first, later = model.run(feeds)["e"], model.run(feeds)["e"]
-    assert first.tobytes() == later.tobytes()
 
 
 def test_a_model_computes_the_same_bits_in_its_first_run_and_later() -> None:

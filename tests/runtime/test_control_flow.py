@@ -58,15 +58,6 @@ def test_loop_without_optional_inputs_at_all():
     assert run(text)[0].tolist() == [0, 1, 2, 3]
 
 
-def test_loop_parameters_have_the_declared_rank():
-    text = ir("""
-        m: Long() -> out
-        out: "Long(*, 1)" = Loop(m)
-        with block(i=Long(1), go=Bool(1)): yield go, i
-    """)
-    assert run(text, i64(2))[0].tolist() == [[0], [1]]
-
-
 def test_scan_output_without_iterations_takes_its_shape_from_the_type():
     text = ir("""
         m: Long(); x: Half(2, n, 3) -> a, b

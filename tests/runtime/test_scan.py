@@ -43,12 +43,6 @@ def assert_all_close(got, want):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_no_rows():
-    s, empty = f32(1, 2), np.zeros((0, 2), np.float32)
-    last, sums, products = run(scan("num_scan_inputs=2, scan_output_axes=[1, 0]", 11), s, empty, empty)
-    assert last.tolist() == [1, 2] and sums.shape == (2, 0) and products.shape == (0, 2)
-
-
 def test_lengths_must_agree():
     with pytest.raises(Error, match=r"different lengths \[3, 2\]"):
         run(scan("num_scan_inputs=2", 11), f32(0, 0), np.ones((3, 2), np.float32), np.ones((2, 2), np.float32))

@@ -152,13 +152,6 @@ def test_what_is_done_to_a_result_does_not_reach_the_session():
     assert session.run({"x": f32(1, 2)})["y"].tolist() == [2, 4]
 
 
-def test_a_capacity_changes_nothing_about_states_that_do_not_grow():
-    session = irc.Session(compiled(STATE), {"h": "y"}, capacity=1000)
-    for _ in range(3):
-        session.run({"x": f32(1, 2), "h": f32(0, 0)} if not session.caches else {"x": f32(1, 2)})
-    assert session.caches["h"].tolist() == [3, 6] and session.caches["h"].nbytes == 8
-
-
 def test_a_capacity_is_a_positive_integer():
     for capacity in (0, -1, 1.5, "many", True):
         with pytest.raises(Error, match="capacity must be"):
