@@ -327,12 +327,12 @@ class Like(NamedTuple):
 
     Attributes:
         key: the key.
-        inputs: position, name and form of each, and what its axes are called: sizes that are `ANY` are equal along axes
-            of one name.
+        inputs: position, name, element type and rank of each, the axes along which sizes are fixed, with these, and the
+            others with their names: along axes of one name, sizes are equal.
     """
 
     key: RunKey
-    inputs: Sequence[tuple[int, str, ArrayType, Sequence[Any]]]
+    inputs: Sequence[tuple[int, str, Any, int, Sequence[tuple[int, int]], Sequence[tuple[int, Any]]]]
 
     @staticmethod
     def of(
@@ -347,20 +347,26 @@ class Like(NamedTuple):
             if not is_array or form.dtype is not a.dtype or form.dtype.hasobject:
                 return None
             dims = [dim or (i, axis) for axis, dim in enumerate(a.shape or (None,) * len(form.shape))]
-            inputs.append((i, a.name, form, dims))
-            for dim, size in zip(dims, form.shape):
-                (open if size == ANY else known).add(dim)
+            fixed = [(axis, size) for axis, size in enumerate(form.shape) if size != ANY]
+            rest = [(axis, dims[axis]) for axis, size in enumerate(form.shape) if size == ANY]
+            inputs.append((i, a.name, form.dtype, len(dims), fixed, rest))
+            known.update(dims[axis] for axis, _ in fixed)
+            open.update(dim for _, dim in rest)
         return None if known & open else Like(key, inputs)
 
     def bind(self, values: list[Any], feeds: Mapping[str, Any], held: Mapping[str, Array]) -> bool:
         """Put the inputs into ``values``, if they are such."""
         sizes: dict[Any, int] = {}
-        for i, name, (dtype, shape), dims in self.inputs:
+        for i, name, dtype, rank, fixed, open in self.inputs:
             value = feeds[name]
-            if type(value) is not np.ndarray or value.dtype is not dtype or value.ndim != len(shape):
+            if type(value) is not np.ndarray or value.dtype is not dtype or value.ndim != rank:
                 return False
-            for size, wanted, dim in zip(value.shape, shape, dims) if value.shape != shape else ():
-                if size != wanted and (wanted != ANY or sizes.setdefault(dim, size) != size):
+            shape = value.shape
+            for axis, size in fixed:
+                if shape[axis] != size:
+                    return False
+            for axis, dim in open:
+                if sizes.setdefault(dim, shape[axis]) != shape[axis]:
                     return False
             values[i] = value if name in held else read_only(value)
         return True

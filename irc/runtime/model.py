@@ -312,7 +312,7 @@ class CompiledModel:
             profiler.start(signature.runs.lowerer.graph, values, run)
         if signature.recurs and signature.likes:
             like = signature.likes[0]
-            self._usual[names] = signature, [(i, name, *form) for i, name, form, _ in like.inputs], like.key
+            self._usual[names] = signature, [(i, name, *like.key[i]) for i, name, *_ in like.inputs], like.key
         task = self._compute, signature, values, key, run, held
         results, kept = self.state.turn(in_own_scope, guard, share, *task)
         run.observer = None  # which refers to the values that the run was given
