@@ -8,6 +8,7 @@ from irc.ir.objects import Object, Strided
 from irc.ir.types import ClassType
 from irc.runtime.plan import lower
 from tests.alias.helpers import Case
+from tests.graphs import ir
 
 
 def test_dictionaries() -> None:
@@ -75,26 +76,15 @@ def test_attributes_of_the_models_own_objects() -> None:
     inner = Object(BOX, {"weight": shared, "bias": own, "list": [other, shared], "view": part})
     inner.attributes["self"] = inner
     c = with_objects(
-        """
-graph(%self : __torch__.Net, %x : Tensor):
-  %z : int = prim::Constant[value=0]()
-  %p : __torch__.Box = prim::GetAttr[name="p"](%self)
-  %q : __torch__.Box = prim::GetAttr[name="q"](%self)
-  %w : Tensor = prim::GetAttr[name="weight"](%p)
-  %again : Tensor = prim::GetAttr[name="weight"](%q)
-  %tied : Tensor = prim::GetAttr[name="tied"](%self)
-  %b : Tensor = prim::GetAttr[name="bias"](%p)
-  %l : Tensor[] = prim::GetAttr[name="list"](%p)
-  %e : Tensor = aten::__getitem__(%l, %z)
-  %v : Tensor = prim::GetAttr[name="view"](%p)
-  %whole : Tensor = prim::GetAttr[name="whole"](%self)
-  %loop : __torch__.Box = prim::GetAttr[name="self"](%p)
-  %u : Tensor = aten::relu_(%w)
-  %a : Tensor = aten::relu(%x)
-   = prim::SetAttr[name="bias"](%p, %a)
-  %d : float = prim::GetAttr[name="eps"](%self)
-  return (%a)
-""",
+        ir("""
+            self: __torch__.Net; x: Tensor -> a
+            p: "__torch__.Box" = prim.GetAttr(self, name="p"); q: "__torch__.Box" = prim.GetAttr(self, name="q")
+            w = prim.GetAttr(p, name="weight"); again = prim.GetAttr(q, name="weight")
+            tied = prim.GetAttr(self, name="tied"); b = prim.GetAttr(p, name="bias")
+            l: "Tensor[]" = prim.GetAttr(p, name="list"); e = __getitem__(l, 0); v = prim.GetAttr(p, name="view")
+            whole = prim.GetAttr(self, name="whole"); loop: "__torch__.Box" = prim.GetAttr(p, name="self")
+            u = relu_(w); a = relu(x); prim.SetAttr(p, a, name="bias"); d: float = prim.GetAttr(self, name="eps")
+        """),
         self=Object(
             ClassType("__torch__.Net"),
             {"p": inner, "q": inner, "tied": shared, "whole": part.storage, "eps": 0.1},

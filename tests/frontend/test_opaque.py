@@ -15,6 +15,7 @@ from irc.frontend.onnx_export import export_model
 from irc.ir import Graph, parse_graph, parse_module
 from irc.ops.opaque import is_opaque, opaque_kind, opaque_operator, opaque_operators
 from tests.frontend.helpers import changed, from_nodes, refused
+from tests.graphs import ir
 from tests.passes.helpers import kinds, transform
 
 PIPELINES = ("none", "default")
@@ -342,14 +343,12 @@ def test_equal_nodes_are_kept_apart_and_in_order() -> None:
 
 
 def test_results_may_be_what_was_given() -> None:
-    text = """
-graph(%x : Float(2, 3), %w : Float(2, 3)):
-  %a : Float(2, 3) = onnx::Neg[since_version=13](%x)
-  %b : Float(2, 3) = onnx::Abs[since_version=13](%x)
-  %c : Float(2, 3), %d : Float(2, 3) = opaque.acme::Op[since_version=1](%a)
-  %e : Float(2, 3) = opaque.acme::Op[since_version=1](%b)
-  return (%c, %d, %e)
-"""
+    text = ir("""
+        x, w: Float(2, 3) -> c, d, e
+        a: Float(2, 3) = Neg(x, since_version=13); b: Float(2, 3) = Abs(x, since_version=13)
+        c[Float(2, 3)], d[Float(2, 3)] = opaque.acme.Op(a, since_version=1)
+        e: Float(2, 3) = opaque.acme.Op(b, since_version=1)
+    """)
     graph = parse_graph(text)
     db = analyze(graph)
     a, b, c, d, e = map(graph.value, "abcde")
@@ -365,16 +364,12 @@ def in_place(graph: Graph) -> list[str]:
 
 
 def test_nothing_is_written_over_what_they_were_given_or_returned() -> None:
-    text = """
-graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = onnx::Neg[since_version=13](%x)
-  %c : Float(2, 3) = opaque.acme::Op[since_version=1](%a)
-  %d : Float(2, 3) = onnx::Abs[since_version=13](%a)
-  %e : Float(2, 3) = onnx::Relu[since_version=14](%c)
-  %f : Float(2, 3) = onnx::Sqrt[since_version=13](%e)
-  %g : Float(2, 3) = onnx::Add[since_version=14](%d, %f)
-  return (%g)
-"""
+    text = ir("""
+        x: Float(2, 3) -> g
+        a: Float(2, 3) = Neg(x, since_version=13); c: Float(2, 3) = opaque.acme.Op(a, since_version=1)
+        d: Float(2, 3) = Abs(a, since_version=13); e: Float(2, 3) = Relu(c, since_version=14)
+        f: Float(2, 3) = Sqrt(e, since_version=13); g: Float(2, 3) = Add(d, f, since_version=14)
+    """)
     graph = transform(text, "in-place")
     writing = {node.kind: node.inputs[0].name for node in graph.nodes if node.kind.endswith("_")}
     assert writing and not {"a", "c"} & set(writing.values())
@@ -446,15 +441,12 @@ def test_running_lists_them_all_and_what_does_not_need_them_runs(tmp_path: Path)
 
 
 def test_a_part_runs_what_writes_into_its_memory() -> None:
-    text = """
-graph(%x : Float(2, 3)):
-  %a : Float(2, 3) = onnx::Neg[since_version=13](%x)
-  %v : Float(3, 2) = onnx::Transpose[perm=[1, 0], since_version=13](%a)
-  %w : Float(3, 2) = onnx::Relu_[since_version=14](%v)
-  %u : Float(2, 3) = opaque.acme::Op[since_version=1](%x)
-  %q : Float(2, 3) = onnx::Relu[since_version=14](%u)
-  return (%a, %q)
-"""
+    text = ir("""
+        x: Float(2, 3) -> a, q
+        a: Float(2, 3) = Neg(x, since_version=13); v: Float(3, 2) = Transpose(a, perm=[1, 0], since_version=13)
+        w: Float(3, 2) = Relu_(v, since_version=14); u: Float(2, 3) = opaque.acme.Op(x, since_version=1)
+        q: Float(2, 3) = Relu(u, since_version=14)
+    """)
     compiled = irc.compile(parse_graph(text), "none")
     np.testing.assert_array_equal(compiled.run({"x": X}, ["a"])["a"], np.maximum(-X, 0))
 

@@ -52,13 +52,7 @@ def test_an_operator_without_operands_is_left_alone() -> None:
 
 
 def test_a_chain_needs_one_array():
-    before = """
-graph(%x : Float(2, 4)):
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %b : Float(2, 4) = onnx::Relu(%a)
-  %c : Float(2, 4) = onnx::Exp(%b)
-  return (%c)
-"""
+    before = ir("x: Float(2, 4)", "a: Float(2, 4) = Softmax(x); b: Float(2, 4) = Relu(a); c: Float(2, 4) = Exp(b)", "c")
     after = before.replace("Relu(", "Relu_(").replace("Exp(", "Exp_(")
     assert_becomes(before, "in-place", after)
     assert_same_results(parse_graph(before), parse_graph(after), X)
@@ -236,13 +230,10 @@ def test_the_last_of_two_readers_writes():
 
 def test_not_what_an_attribute_of_the_model_holds() -> None:
     """It lasts until the next run."""
-    text = """
-graph(%self : __torch__.Kept, %x : Float(2)):
-  %a : Float(2) = aten::exp(%x)
-  prim::SetAttr[name="kept"](%self, %a)
-  %y : Float(2) = aten::neg(%a)
-  return (%y)
-"""
+    text = ir("""
+        self: __torch__.Kept; x: Float(2) -> y
+        a: Float(2) = exp(x); prim.SetAttr(self, a, name="kept"); y: Float(2) = neg(a)
+    """)
     model = irc.compile(import_torchscript(text, {"kept": np.zeros(2, np.float32)}), "in-place")
     assert "the caller may know it through %self" in {
         r.reason.removeprefix("not in place: ") for r in model.report.remarks
@@ -317,17 +308,12 @@ def test_not_in_one_branch_what_a_loop_around_reads_in_the_other():
 
 
 def test_not_a_slice_that_scan_may_read_again():
-    text = """
-graph(%x : Float(2, 4)):
-  %zero : Float(4) = prim::Constant[value=tensor([0., 0., 0., 0.])]()
-  %a : Float(2, 4) = onnx::Softmax(%x)
-  %s : Float(4), %u : Float(2, 4) = onnx::Scan[num_scan_inputs=2, scan_input_directions=[0, 1]](%zero, %a, %a)
-    block0(%state : Float(4), %p : Float(4), %q : Float(4)):
-      %y : Float(4) = onnx::Exp(%p)
-      %z : Float(4) = onnx::Add(%y, %q)
-      -> (%zero, %z)
-  return (%s, %u)
-"""
+    text = typed_ir("""
+        x: Float(2, 4) -> s, u
+        zero: Float(4) = prim.Constant(value=tensor([0., 0., 0., 0.])); a = Softmax(x)
+        s, u = Scan(zero, a, a, num_scan_inputs=2, scan_input_directions=[0, 1])
+        with block(state=Float(4), p=Float(4), q=Float(4)): z = Add(Exp(p), q); yield zero, z
+    """)
     before, graph = parse_graph(text), transform(text, "in-place")
     assert kinds(graph) == ["Softmax", "Scan", "Exp", "Add_"]
     assert_same_results(before, graph, X)

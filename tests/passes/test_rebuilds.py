@@ -83,23 +83,16 @@ def test_however_many_branches_are_taken_the_graph_is_analysed_again_once(n: int
 
 
 def test_moved_writes_are_known_to_be_where_they_are() -> None:
-    text = f"""graph(%x : {T}, %d : bool):
-  %c : bool = prim::Constant[value=1]()
-  %s : str = prim::Constant[value="!"]()
-  %a : {T} = aten::neg(%x)
-   = prim::If(%d)
-    block0():
-       = prim::If(%c)
-        block0():
-          %w : {T} = aten::neg_(%a)
-           = prim::RaiseException(%s, %s)
-          -> ()
-        block1():
-          -> ()
-      -> ()
-    block1():
-      -> ()
-  return (%a)"""
+    text = ir("""
+        x: Float(4); d: bool -> a
+        c: bool = prim.Constant(value=1); s: str = prim.Constant(value="!"); a: Float(4) = neg(x); prim.If(d)
+        with block():
+            prim.If(c)
+            with block(): w: Float(4) = neg_(a); prim.RaiseException(s, s); yield
+            with block(): yield
+            yield
+        with block(): yield
+    """)
     graph = parse_graph(text)
     ctx = PassContext()
     db = ctx.alias_db(graph)

@@ -6,18 +6,12 @@ import pytest
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Tensor, parse_graph, parse_module, types
 from irc.passes import PassManager
-from tests.graphs import ir
+from tests.graphs import ir, typed_ir
 from tests.passes.helpers import assert_same_results, kinds, run_passes, transform
 
 W = np.arange(20, dtype=np.float32).reshape(4, 5)
 
-TRANSPOSED = """
-graph(%x : Float(2, 5)):
-  %w : Float(4, 5) = prim::Constant[value=@"w"]()
-  %t : Float(5, 4) = onnx::Transpose[perm=[1, 0]](%w)
-  %y : Float(2, 4) = onnx::MatMul(%x, %t)
-  return (%y)
-"""
+TRANSPOSED = typed_ir("x: Float(2, 5); w: @Float(4, 5)", "t = Transpose(w, perm=[1, 0]); y = MatMul(x, t)", "y")
 
 
 def test_weights_fold_and_unused_ones_are_dropped():
@@ -35,28 +29,13 @@ def test_weights_fold_and_unused_ones_are_dropped():
 
 
 def test_a_reshaped_weight_is_not_copied():
-    text = """
-graph(%x : Float(2, 20)):
-  %w : Float(4, 5) = prim::Constant[value=@"w"]()
-  %s : Long(2) = prim::Constant[value=tensor([20, 1])]()
-  %t : Float(20, 1) = onnx::Reshape(%w, %s)
-  %y : Float(2, 1) = onnx::MatMul(%x, %t)
-  return (%y)
-"""
+    text = typed_ir("x: Float(2, 20); w: @Float(4, 5)", "t = Reshape(w, [20, 1]); y = MatMul(x, t)", "y")
     graph = transform(text, "constant-fold", {"w": W})
     assert np.shares_memory(graph.weights["t"].numpy(), W)
 
 
 def test_a_part_of_a_weight_does_not_keep_the_whole():
-    text = """
-graph(%x : Float(5)):
-  %w : Float(400, 5) = prim::Constant[value=@"w"]()
-  %a : Long(1) = prim::Constant[value=tensor([3])]()
-  %b : Long(1) = prim::Constant[value=tensor([20])]()
-  %t : Float(17, 5) = onnx::Slice(%w, %a, %b)
-  %y : Float(17, 5) = onnx::Add(%x, %t)
-  return (%y)
-"""
+    text = typed_ir("x: Float(5); w: @Float(400, 5)", "t = Slice(w, [3], [20]); y = Add(x, t)", "y")
     w = np.arange(2000, dtype=np.float32).reshape(400, 5)
     graph = transform(text, "constant-fold", {"w": w})
     assert not np.shares_memory(graph.weights["t"].numpy(), w)
@@ -176,13 +155,7 @@ def test_parts_of_one_weight_make_no_room_each():
 
 
 def test_half_precision_weights_become_floats_without_counting_as_growth():
-    text = """
-graph(%x : Float(2, 4)):
-  %w : Half(4, 5) = prim::Constant[value=@"w"]()
-  %t : Float(4, 5) = onnx::Cast[to=1](%w)
-  %y : Float(2, 5) = onnx::MatMul(%x, %t)
-  return (%y)
-"""
+    text = ir("x: Float(2, 4); w: @Half(4, 5)", "t: Float(4, 5) = Cast(w, to=1); y: Float(2, 5) = MatMul(x, t)", "y")
     graph = transform(text, "constant-fold{max-growth=0}", {"w": W.astype(np.float16)})
     assert kinds(graph) == ["MatMul"]
     assert graph.weights["t"].numpy().dtype == np.float32
@@ -253,23 +226,17 @@ def test_bits_tell_weights_apart():
 
 def test_weights_of_all_graphs_of_a_module_are_kept():
     module = parse_module(
-        """
-graph(%x : Float(4, 5)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(4, 5) = prim::CallFunction(%f, %x)
-  %z : Float(4, 5) = prim::FusionGroup_0(%y)
-  return (%z)
-with prim::FusionGroup_0 = graph(%x : Float(4, 5)):
-  %u : Float(4, 5) = prim::Constant[value=@"u"]()
-  %y : Float(4, 5) = onnx::Add(%x, %u)
-  return (%y)
+        ir("""
+            x: Float(4, 5) -> z
+            f: Function = prim.Constant(name="f"); y: Float(4, 5) = prim.CallFunction(f, x)
+            z: Float(4, 5) = FusionGroup_0(y)
 
-graph f(%x : Float(4, 5)):
-  %w : Float(4, 5) = prim::Constant[value=@"w"]()
-  %v : Float(4, 5) = prim::Constant[value=@"v"]()
-  %y : Float(4, 5) = onnx::Add(%x, %w)
-  return (%y)
-""",
+            with FusionGroup_0 | x: Float(4, 5); u: @Float(4, 5) -> y
+            y: Float(4, 5) = Add(x, u)
+
+            f | x: Float(4, 5); w: @Float(4, 5); v: @Float(4, 5) -> y
+            y: Float(4, 5) = Add(x, w)
+        """),
         {"w": W, "u": W + 1, "v": W + 2, "t": W + 3},
     )
     PassManager("dce").run(module)

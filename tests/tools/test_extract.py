@@ -8,41 +8,25 @@ import pytest
 import irc
 from irc.ir import Module, parse_module
 from irc.tools.extract import cut_out
+from tests.graphs import ir, typed_ir
 
-TEXT = """
-graph(%x : Float(2, 3), %z : Float(2, 3)):
-  %w : Float(3) = prim::Constant[value=tensor([1., 2., 3.])]()
-  %big : Float(32) = prim::Constant[value=@"big"]()
-  %c : Bool(1) = prim::Constant[value=tensor([True])]()
-  %f : Function = prim::Constant[name="double"]()
-  %a : Float(2, 3) = onnx::Mul(%x, %w)
-  %b : Float(2, 3) = prim::CallFunction(%f, %a)
-  %p : Float(1, 3), %q : Float(1, 3) = onnx::Split[axis=0, num_outputs=2](%b)
-  %d : Float(2, 3) = prim::If(%c)
-    block0():
-      %inside : Float(2, 3) = onnx::Add(%b, %z)
-      -> (%inside)
-    block1():
-      -> (%a)
-  %y : Float(2, 3) = onnx::Softmax(%d)
-  %other : Float(32) = onnx::Relu(%big)
-  return (%y, %other)
+TEXT = ir("""
+    x, z: Float(2, 3); big: @Float(32) -> y, other
+    c: Bool(1) = prim.Constant(value=tensor([True])); f: Function = prim.Constant(name="double")
+    a: Float(2, 3) = Mul(x, [1.0, 2.0, 3.0]); b: Float(2, 3) = prim.CallFunction(f, a)
+    p[Float(1, 3)], q[Float(1, 3)] = Split(b, axis=0, num_outputs=2); d: Float(2, 3) = prim.If(c)
+    with block(): inside: Float(2, 3) = Add(b, z); yield inside
+    with block(): yield a
+    y: Float(2, 3) = Softmax(d); other: Float(32) = Relu(big)
 
-graph double(%v : Float(2, 3)):
-  %s : Float(2, 3) = onnx::Add(%v, %v)
-  return (%s)
-"""
+    double | v: Float(2, 3) -> s
+    s: Float(2, 3) = Add(v, v)
+""")
 
-WRITES = """
-graph(%x : Float(4)):
-  %a : Float(4) = onnx::Relu(%x)
-  %v : Float(4) = aten::view_as(%a, %a)
-  %one : int = prim::Constant[value=1]()
-  %b : Float(4) = aten::add_(%v, %x, %one)
-  %c : Float(4) = onnx::Neg(%a)
-  %d : Float(4) = onnx::Exp(%c)
-  return (%d)
-"""
+WRITES = typed_ir("""
+    x: Float(4) -> d
+    a = Relu(x); v = view_as(a, a); one: int = prim.Constant(value=1); b = add_(v, x, one); c = Neg(a); d = Exp(c)
+""")
 
 
 def model() -> Module:
