@@ -85,6 +85,7 @@ FAMILIES = {
     "onnx::DynamicQuantizeLinear": "quantization",
     "onnx::Pad": "padding",
     "onnx::Reshape": "copying",
+    "onnx::Gather": "gathering",
     **{f"aten::{name}": "product of TorchScript" for name in ("matmul", "mm", "bmm", "linear", "addmm", "baddbmm")},
 }
 """Kinds by families, of which some have an inline cache (`irc.native.inline_cache.CACHED`), and some are in tables
@@ -181,6 +182,8 @@ class Native(Backend):
             return asking if cached is None else cached(node, asking)
         if node.kind in COPYING:
             return _by_order(kernel, with_loops(kernel))
+        if node.kind == "onnx::Gather":
+            return _gathering(kernel)
         if reduces(node):
             native = _bound(node, kernel, [i for i, value in enumerate(node.inputs) if is_tensor(value)])
             return _by_order(native, kernel) if node.kind in KEEPING_LAYOUT else native
@@ -193,6 +196,19 @@ class Native(Backend):
         if plain is None or not _is_slow_on_numpy(plain):
             return kernel
         return _overwriting(plain, kernel) if writes else _bound(node, kernel, range(len(node.inputs)))
+
+
+def _gathering(kernel: Kernel) -> Kernel:
+    """``kernel`` of Gather, whose result may have a place: then tables can gather."""
+
+    def run(x: Array, indices: Array, out: Array | None = None) -> Array:
+        found: Array = kernel(x, indices)
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    return run
 
 
 def _overwriting(node: Node, kernel: Kernel) -> Kernel:

@@ -11,6 +11,7 @@ a side is not a multiple of a tile's, the last tile overlaps the one before.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +21,20 @@ from irc.native.inner_loops import NOWHERE
 from irc.native.jit import Make
 from irc.native.kernels import Call
 from irc.native.lanes import joined
-from irc.native.loops import INT, POINTER, VOID, finished, indices, least, loop, loop_function, number, offset, space_of
+from irc.native.loops import (
+    INT,
+    POINTER,
+    VOID,
+    finished,
+    indices,
+    least,
+    loop,
+    loop_function,
+    number,
+    offset,
+    paced_loop,
+    space_of,
+)
 from irc.native.target import current, ir
 
 _SIZES = (1, 2, 4, 8)
@@ -273,6 +287,54 @@ def _emit_rows() -> tuple[str, Mapping[str, Make]]:
             with builder.if_then(builder.icmp_signed("!=", fills, number(0))):
                 emitter.call("memset", POINTER, [to, ir.Constant(ir.IntType(32), 0), whole])
             emitter.call("memcpy", POINTER, [offset(builder, to, place), at(outer, k, last_step), width])
+    return finished(emitter)
+
+
+class Gathering(NamedTuple):
+    """The numbers that a loop function reads; its range is of rows of the result.
+
+    Attributes:
+        count: of indices.
+        size: along the axis.
+        width: bytes of a row, which is all behind the axis.
+    """
+
+    count: Any
+    size: Any
+    width: Any
+
+
+def call_for_gather(x: Array, count: int, axis: int) -> Call:
+    """A call that gathers along an axis of arrays like ``x``, in C order, which have no objects.
+
+    It takes the array, ``count`` indices (int64), an int32, in which it puts 1 if an index is out of range, and the
+    result.
+    """
+    width = x.itemsize * math.prod(x.shape[axis + 1 :])
+    rows = math.prod(x.shape[:axis]) * count
+    layout = Gathering(count, x.shape[axis], width)
+    nanoseconds = rows * (_ROW + width / _BYTES)
+    return Call.of_loops("irc.gather", "irc.gather", _emit_gather, 4, layout, rows, nanoseconds)
+
+
+def _emit_gather() -> tuple[str, Mapping[str, Make]]:
+    """The loop function ``irc.gather``."""
+    emitter, arrays, numbers, begin, end = loop_function("irc.gather", current(), 1, 4, len(Gathering._fields))
+    (source, places, met, target), layout, builder = arrays, Gathering(*numbers), emitter.builder
+    with paced_loop(emitter, begin, end, 1, layout.width) as row:
+        outer, own = builder.sdiv(row, layout.count), builder.srem(row, layout.count)
+        given = builder.load(offset(builder, places, builder.mul(own, number(8))), typ=INT, align=8)
+        from_end = builder.add(given, layout.size)
+        index = builder.select(builder.icmp_signed("<", given, number(0)), from_end, given)
+        is_inside = builder.icmp_unsigned("<", index, layout.size)
+        with builder.if_else(is_inside) as (inside, outside):
+            with inside:
+                place = builder.add(builder.mul(outer, layout.size), index)
+                at, to = (builder.mul(each, layout.width) for each in (place, row))
+                pointers = offset(builder, target, to), offset(builder, source, at)
+                emitter.call("memcpy", POINTER, [*pointers, layout.width])
+            with outside:
+                builder.store(ir.Constant(ir.IntType(32), 1), met, align=4)
     return finished(emitter)
 
 

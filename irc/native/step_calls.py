@@ -23,9 +23,9 @@ from irc.native.groups import Anchored, Group, GroupCall, group_of_text
 from irc.native.inline_cache import product_like
 from irc.native.inner_loops import LANES, LOOPS, CheckedCall, Compute, OneCall, is_one_row
 from irc.native.kernels import SMALL_SCRATCH, Call
-from irc.native.lanes import INT32
+from irc.native.lanes import INT32, INT64
 from irc.native.loops import space_of
-from irc.native.moves import Append, call_for_append, call_for_copy, call_for_rows
+from irc.native.moves import Append, call_for_append, call_for_copy, call_for_gather, call_for_rows
 from irc.ops.algebra import BOOL, SINGLE
 from irc.ops.axes import APPEND, reduces
 from irc.ops.pointwise import overwritable
@@ -34,6 +34,7 @@ from irc.runtime.backends import ArrayType, PlannedOperand, PlannedStep, Unsuppo
 from irc.runtime.execution import Frame, Slots, fail
 from irc.runtime.kernels.attention import broadcasts_into, form_of, has_few_rows
 from irc.runtime.kernels.convolution import convolve, repeats_one_filter
+from irc.runtime.kernels.index import gather
 from irc.runtime.kernels.matmul import product_shape
 from irc.runtime.kernels.support import axis_in, is_constant
 from irc.runtime.kernels.windows import outputs, resolver
@@ -284,10 +285,9 @@ class StepReader:
                 return [_one_call(compute, x, out)], made
 
             place = x.place
-            assert not isinstance(place, Temporary), "the image lies in order"
 
             def otherwise(frame: Frame) -> object:
-                image: Array = frame[place] if isinstance(place, int) else place
+                image = _in(frame, place)
                 try:
                     return convolve(image, weights, bias, group, axes, frame[out])
                 except Exception as error:
@@ -424,6 +424,27 @@ class StepReader:
         along = sum([x.type.shape[axis] for x in parts])
         return calls, ArrayType(dtype, (*first[:axis], along, *first[axis + 1 :]))
 
+    def _gather(self, node: Node, operands: Sequence[Operand | None], out: int) -> Calls:
+        """The call of Gather, which fails if an index is out of range."""
+        x, indices = operands
+        if x is None or indices is None or {x.strides, indices.strides} != {None} or indices.type.dtype != INT64:
+            raise Unsupported("operands do not lie in order, or indices have 32 bits")
+        (dtype, shape), count = x.type, math.prod(indices.type.shape)
+        axis = axis_in(int(node.attributes.get("axis", 0)), len(shape))
+        made = ArrayType(dtype, (*shape[:axis], *indices.type.shape, *shape[axis + 1 :]))
+        if dtype.hasobject or not made.nbytes:
+            raise Unsupported("there is nothing to copy, or objects")
+        met, places = self._temporary(4), [x.place, indices.place]
+
+        def otherwise(frame: Frame) -> object:
+            given = [_in(frame, place) for place in places]
+            try:
+                return gather(*given, axis=axis)
+            except Exception as error:
+                fail(error, node, given)
+
+        return [TableCall(call_for_gather(_like(x), count, axis), [*places, met, out], Check(0, otherwise))], made
+
     def _quantize(self, node: Node, operands: Sequence[Operand | None], *outs: int) -> Calls:
         """The call of DynamicQuantizeLinear."""
         (x,) = operands
@@ -481,6 +502,7 @@ class StepReader:
         "product of TorchScript": _torch_product,
         "pooling": _pool,
         "concatenation": _concat,
+        "gathering": _gather,
         "attention": _attention,
         "quantization": _quantize,
         "product of integers": _product_of_integers,
@@ -498,6 +520,12 @@ def _constant(operand: Operand | None) -> Array | None:
     """The array of an operand that never changes."""
     array = None if operand is None else operand.constant
     return array if array is not None and is_constant(array) else None
+
+
+def _in(frame: Frame, place: int | Array | Temporary) -> Array:
+    """The array at a place of an operand that lies in order."""
+    assert not isinstance(place, Temporary), "only copies do not lie in the frame"
+    return frame[place] if isinstance(place, int) else place
 
 
 def _one_call(found: Compute | None, x: Operand, out: int) -> TableCall:

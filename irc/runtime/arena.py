@@ -300,7 +300,7 @@ class FastSteps(PlannedSteps):
             return None
         (out,), old, axis = outs, ins[0], axis_in(node.attributes["axis"], len(form.shape))
         self._operands[out] = PlannedOperand(out, form, _strides_in_buffer(form, axis))
-        room = partial(append_to_slot, old, np.zeros(new.type.shape, new.type.dtype), out, axis)
+        room = partial(append_to_slot, old, np.zeros(new.type.shape, new.type.dtype), out, axis, writes=False)
         copy = partial(copy_behind, out, ins[1], axis, dead)
         return Instruction(room, node, (old,), outs), Instruction(copy, node, (out, ins[1]), (), dead)
 

@@ -85,8 +85,8 @@ class GrowableBuffer:
         self._latest, self.used = ref(both), end
         return both
 
-    def extend(self, old: Array, new: Array) -> Array | None:
-        """Write ``new`` behind ``old``; return a view of both.
+    def extend(self, old: Array, new: Array, writes: bool = True) -> Array | None:
+        """Write ``new`` behind ``old``, or leave room for it; return a view of both.
 
         None if ``old`` may not be extended or does not end at the high-water mark, if ``new`` does not fit or is too
         long, or while another append is in progress.
@@ -116,9 +116,10 @@ class GrowableBuffer:
             self.used = end
         finally:
             self._turn.append(turn)
-        # A number and a new axis of one element are the same place as a slice of one, which takes longer to make.
-        place = (start, None) if count == 1 else (slice(start, end),)
-        self._whole[self._before + place] = new
+        if writes:
+            # A number and a new axis of one element are the same place as a slice of one, which takes longer to make.
+            place = (start, None) if count == 1 else (slice(start, end),)
+            self._whole[self._before + place] = new
         return both
 
     def go_back(self, view: Array) -> bool:
@@ -201,8 +202,8 @@ def is_append_only(value: Any) -> bool:
     return buffer is not None and buffer.append_only and not value.flags.writeable
 
 
-def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Array, bool]:
-    """``old`` and then ``new`` along ``axis``, as by Concat, and whether ``old`` stayed where it is.
+def append(old: Array, new: Array, axis: int, again: bool = False, writes: bool = True) -> tuple[Array, bool]:
+    """``old`` and then ``new``, or room for it, along ``axis``, and whether ``old`` stayed where it is.
 
     Nothing that ``old``, or any other array, shows is changed. If ``old`` cannot stay, the result is as of `moved`.
 
@@ -210,7 +211,7 @@ def append(old: Array, new: Array, axis: int, again: bool = False) -> tuple[Arra
         Error: as `moved`.
     """
     buffer = buffer_of(old)
-    if buffer is not None and axis in buffer.axes and (both := buffer.extend(old, new)) is not None:
+    if buffer is not None and axis in buffer.axes and (both := buffer.extend(old, new, writes)) is not None:
         return both, True
     return moved(old, new, axis_in(axis, old.ndim), again), False
 
@@ -302,10 +303,10 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
     return step
 
 
-def append_to_slot(old: int, new: Array, out: int, axis: int, frame: Frame) -> None:
-    """Put what slot ``old`` has, and then ``new``, into slot ``out``; count what stays and moves."""
+def append_to_slot(old: int, new: Array, out: int, axis: int, frame: Frame, writes: bool = True) -> None:
+    """Put what slot ``old`` has, and then ``new`` or room for it, into slot ``out``; count what stays and moves."""
     start, run = frame[old], frame[0]
-    both, stayed = append(start, new, axis, run.again)
+    both, stayed = append(start, new, axis, run.again, writes)
     if stayed:
         run.in_place += 1
     elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is not a copy either

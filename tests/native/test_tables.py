@@ -400,3 +400,44 @@ def test_dynamic_products_of_integers(rows: int, backend: str) -> None:
 def test_a_result_that_is_a_view_is_made_as_one() -> None:
     text = typed_ir("x: Float(2, 3)", "n = Neg(Exp(x)); v = Reshape(n, [6], since_version=19); w = Neg_(n)", "v, w")
     same_runs(text, *[{"x": f32(2, 3)} for _ in range(4)], exactly=False)
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("Float", "f4"), ("Half", "f2"), ("Long", "i8"), ("Byte", "u1")])
+@pytest.mark.parametrize("index", ["Long", "Int"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "given"),
+    [
+        ((5, 4), 0, (3,)),
+        ((2, 3, 4), 1, (2, 2)),
+        ((2, 3, 4), -1, ()),
+        ((7,), 0, (4,)),
+        ((3, 2), 1, (0,)),
+        ((3, 0), 0, (2,)),
+    ],
+)
+def test_gathers(shape: tuple[int, ...], axis: int, given: tuple[int, ...], index: str, name: str, dtype: str) -> None:
+    places = ", ".join(map(str, given))
+    text = f"""graph(%x : {name}({", ".join(map(str, shape))}), %i : {index}({places})):
+  %y = onnx::Add(%x, %x)
+  %z = onnx::Mul(%y, %x)
+  %a = onnx::Gather[axis={axis}](%z, %i)
+  %b = onnx::Add(%a, %a)
+  %c = onnx::Mul(%b, %a)
+  return (%c)
+"""
+    size, kind = shape[axis], "i8" if index == "Long" else "i4"
+    feeds = [
+        {"x": (9 * abs(f32(*shape))).astype(dtype), "i": np.asarray(RNG.integers(-size, size, given), kind)}
+        for _ in range(4)
+    ]
+    model = same_runs(text, *feeds)
+    has_table = bool(np.prod(given) * np.prod(shape))
+    assert not has_table or model.counters.compiled == (1 if index == "Long" else 2)
+    for outside in (size, -size - 1) if has_table else ():
+        wrong = {**feeds[0], "i": np.full(given, outside, kind)}
+        messages = []
+        for each in (model, *models(text)):
+            with pytest.raises(irc.Error, match="out of") as caught:
+                each.run(wrong)
+            messages.append(str(caught.value))
+        assert len(set(messages)) == 1
