@@ -256,9 +256,12 @@ def fail(error: Exception, node: Node, inputs: Sequence[Any]) -> NoReturn:
     Signal handlers end what takes too long with an exception, and servers catch it by its class. An error that names
     its place already, which is in an inner block, stays as it is, too.
     """
-    if interrupts(error, node) or (isinstance(error, Error) and error.where):
-        raise error
-    raise _located(error, node, inputs) from error
+    try:
+        if interrupts(error, node) or (isinstance(error, Error) and error.where):
+            raise error
+        raise _located(error, node, inputs) from error
+    finally:
+        del error  # of whose traceback this frame is a part: the cycle would keep all arrays of the run
 
 
 def _located(error: Exception, node: Node, inputs: Sequence[Any]) -> Error:

@@ -1,9 +1,14 @@
 """If and the loops: iterations, carried values, scan outputs, captures, nesting."""
 
+import gc
+from weakref import ref
+
 import numpy as np
 import pytest
 
+import irc
 from irc.errors import Error
+from irc.ir import parse_graph
 from irc.runtime.execution import Run
 from irc.runtime.plan import lower
 from tests.graphs import ir, typed_ir
@@ -21,6 +26,35 @@ IF = typed_ir("""
 def test_a_condition_of_several_elements_is_refused():
     with pytest.raises(Error, match="exactly one element"):
         run(IF, np.array([True, False]), f32(0, 1))
+
+
+GATHER = "a = Gather(Neg(Add(x, x)), i); y = Add(a, a)"
+
+
+@pytest.mark.parametrize(
+    "body", [f"{GATHER}; r = Exp(y)", f"r = prim.If(c)\nwith block(): {GATHER}; yield y\nwith block(): yield x"]
+)
+@pytest.mark.parametrize("backend", ["auto", "numpy"])
+def test_an_error_is_in_no_cycle(backend, body):
+    model = irc.compile(
+        parse_graph(typed_ir(f"x: Float(3); c: Bool(); i: Long(3) -> z\n{body}\nz = Neg(r)")), backend=backend
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        for number in (0, 1, 2, 9):
+            x = f32(1, 2, 3)
+            feeds = {"x": x, "c": np.array(True), "i": i64([number, 0, 0])}
+            if number < 3:
+                model.run(feeds)
+                continue
+            with pytest.raises(Error, match="out of range"):
+                model.run(feeds)
+        alive = ref(x)
+        del x, feeds
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 LOOP = typed_ir("""
