@@ -304,7 +304,7 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
 
 
 def append_to_slot(old: int, new: Array, out: int, axis: int, frame: Frame, writes: bool = True) -> None:
-    """Append ``new``, or room for it, to what slot ``old`` has, into slot ``out``; count what stays and moves."""
+    """Append ``new``, or room for it, to what slot ``old`` has; count what stays and what moves."""
     start, run = frame[old], frame[0]
     both, stayed = append(start, new, axis, run.again, writes)
     if stayed:
