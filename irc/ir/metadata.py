@@ -111,7 +111,8 @@ def sources(node: Node) -> list[str]:
 def provenance(nodes: Iterable[Node]) -> Metadata:
     """The metadata of a node that stands for ``nodes``: theirs merged, and their names as its source."""
     nodes = list(nodes)
-    found = merged([node.metadata for node in nodes])
+    said = [node.metadata for node in nodes]
+    found = said[0] if len(said) == 1 else merged(said)
     names = dict.fromkeys([name for node in nodes for name in sources(node)])
     return MappingProxyType({**found, SOURCE: _source_text(names)}) if names else found
 

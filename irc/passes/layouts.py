@@ -15,7 +15,7 @@ from typing import Any
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
 from irc.ir import Graph, Node, Value
-from irc.ir.kinds import CALL, IF
+from irc.ir.kinds import CALL, IF, SUBGRAPHS
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT
 from irc.ops import functional_by_default, record, resolve, schemas
@@ -95,6 +95,8 @@ class Layouts:
         """The values whose layouts nodes see themselves."""
         found: list[Value] = []
         for node in self._graph.walk():
+            if not _may_count(node.kind):
+                continue
             layout = record(node.kind).layout
             if "seen" in layout:
                 found.append(node.inputs[0])
@@ -130,6 +132,13 @@ class Layouts:
         if key not in self._memory:
             self._memory[key] = any(_may_look(node.kind) for node in with_subgraphs(*module.graphs.values()))
         return self._memory[key]
+
+
+@of_kind
+def _may_count(kind: str) -> bool:
+    """Whether nodes of ``kind`` may see layouts, or run or call what does: most do not."""
+    sees = "seen" in record(kind).layout or "view-or-copy" in record(kind).layout or _may_look(kind)
+    return sees or kind in _HANDING_ON or kind in SUBGRAPHS
 
 
 @of_kind
