@@ -21,18 +21,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from irc.alias.guards import MOST_FACTS, facts_of
 from irc.alias.memory_types import has_memory
 from irc.alias.must import Cover, step_of
 from irc.alias.rules.schemas import is_unsettled, program_of
 from irc.ir.constants import constant_value
 from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
 from irc.ir.node import Block, Node, Value
+from irc.ir.polynomials import Size
 from irc.ir.region_flow import inner_graph
 from irc.ir.types import ListType, TensorType
 from irc.ops import functional_by_default, record, schemas
 from irc.ops.layouts import makes_dense
 from irc.ops.pointwise import is_pointwise
-from irc.ops.regions import Axis, Region, Span, name_of
+from irc.ops.regions import Axis, Region, Span, name_of, values_of
 
 if TYPE_CHECKING:
     from irc.alias.db import AliasDb
@@ -63,23 +65,30 @@ class Apart(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a value shows of ``base``."""
+    """What a value, which is made in ``block``, shows of ``base``."""
 
     base: Value
     region: Region
+    block: Block | None
 
     def apart(self, other: Part, scope: Block | None) -> Apart | None:
         """Where the two lie if they certainly share no element in one execution of ``scope``."""
         if self.base is not other.base:
             return None
+        facts: Sequence[Size] | None = None
         for axis, span in self.region.spans.items():
             found = other.region.spans.get(axis)
-            if found is not None and span.is_apart(found):
-                for value in (axis[0], *span.values(), *found.values()):
-                    if not (_is_around(value.block, scope) or _is_around(value.block, self.base.block)):
-                        break
-                else:
-                    return Apart(axis, span, found)
+            if found is None:
+                continue
+            if not span.is_apart(found):
+                facts = _facts(self.block, other.block, scope) if facts is None else facts
+                if not facts or not span.resolved(facts).is_apart(found.resolved(facts), facts):
+                    continue
+            if all(
+                _is_around(value.block, scope) or _is_around(value.block, self.base.block)
+                for value in (axis[0], *span.values(), *found.values())
+            ):
+                return Apart(axis, span, found)
         return None
 
     def __str__(self) -> str:
@@ -156,7 +165,7 @@ def _shown(value: Value) -> Shown | None:
             return None
         region = shown
     unsettled = [view for view, _, _ in views if _may_be_unsettled(view)]
-    return Shown(Part(at, region), passed, unsettled) if region.spans else None
+    return Shown(Part(at, region, value.block), passed, unsettled) if region.spans else None
 
 
 def apart(db: AliasDb, a: Value, b: Value) -> Apart | None:
@@ -228,6 +237,18 @@ def _is_around(outer: Block | None, inner: Block | None) -> bool:
     while inner is not None and inner is not outer:
         inner = inner.node.block if inner.node is not None else None
     return inner is not None
+
+
+def _facts(a: Block | None, b: Block | None, scope: Block | None) -> Sequence[Size]:
+    """Numbers fixed in an execution of ``scope`` that are at least 0 if ``a`` and ``b`` run in it."""
+    found: dict[Size, None] = {}
+    for block in (a, b, scope):
+        while block is not None and block.node is not None and len(found) < MOST_FACTS:
+            for fact in facts_of(block):
+                if all(_is_around(value.block, scope) for value in values_of(fact)):
+                    found[fact] = None
+            block = block.node.block
+    return list(found)[:MOST_FACTS]
 
 
 def _common(a: Value, b: Value) -> Block | None:

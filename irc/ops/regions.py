@@ -48,12 +48,13 @@ def name_of(axis: Axis) -> str:
 
 
 class Symbol(NamedTuple):
-    """An integer that is not a constant; at least 0, except a ``value``.
+    """An integer that is not a constant; at least 0, except a ``value`` or ``summand``.
 
     Attributes:
         of: the value that it is, or whose axis it is about: numbers are only compared along one axis.
-        what: ``value``, an integer of the graph; ``count``, likewise, a size or the number of an iteration; ``size``,
-            how many places there are along the axis; ``bound``, the place that ``number`` is as a bound of a slice.
+        what: ``value``, an integer of the graph; ``summand``, likewise, in a sum, which may wrap around; ``count``, a
+            size or the number of an iteration; ``size``, how many places there are along the axis; ``bound``, the place
+            that ``number`` is as a bound of a slice: itself if it is not negative.
         number: the expression.
     """
 
@@ -91,7 +92,7 @@ def quantity(value: Value, depth: int = 0) -> Size:
         number = _ARITHMETIC[node.kind](a, b)
         if isinstance(number, int) or (isinstance(number, Polynomial) and number.largest <= _LARGEST):
             return number
-    return unknown_size(Symbol(value, "count" if _counts(value) else "value"), 0)
+    return unknown_size(Symbol(value, "count" if _counts(value) else "summand" if depth else "value"), 0)
 
 
 def _product(a: Size, b: Size) -> Size:
@@ -108,11 +109,26 @@ def _counts(value: Value) -> bool:
     return value.index == 0 and value.definer is not None and value.definer.kind == "prim::Loop"
 
 
-def is_from_0(size: Size) -> bool:
-    """Whether a number is at least 0 for certain."""
+def is_from_0(size: Size, facts: Sequence[Size] = ()) -> bool:
+    """Whether a number is at least 0 for certain, if ``facts`` are."""
     if isinstance(size, int):
         return size >= 0
-    return is_size(size) and all(symbol.what != "value" for symbol in _symbols(size))
+    if is_size(size) and not any(symbol.what in ("value", "summand") for symbol in _symbols(size)):
+        return True
+    return any(is_from_0(minus(size, fact), facts[at + 1 :]) for at, fact in enumerate(facts))
+
+
+def is_exact(size: Size) -> bool:
+    """Whether a number is known, and is no sum that may wrap around."""
+    return size is not None and all(symbol.what != "summand" for symbol in _symbols(size))
+
+
+def _resolved(size: Size, facts: Sequence[Size]) -> Size:
+    """``size`` without the bounds of which ``facts`` say that they are not negative."""
+    for symbol in _symbols(size):
+        if symbol.what == "bound" and is_from_0(symbol.number, facts):
+            size = plus(minus(size, unknown_size(symbol, 0)), symbol.number)
+    return size
 
 
 def _is_negative(size: Size) -> bool:
@@ -154,9 +170,13 @@ class Span(NamedTuple):
     start: Size = None
     step: int = 1
 
-    def is_apart(self, other: Span) -> bool:
-        """Whether no place is in both, for certain."""
-        if is_from_0(minus(other.low, self.high)) or is_from_0(minus(self.low, other.high)):
+    def resolved(self, facts: Sequence[Size]) -> Span:
+        """The same places, bounded by what ``facts`` say of numbers."""
+        return self._replace(low=_resolved(self.low, facts), high=_resolved(self.high, facts))
+
+    def is_apart(self, other: Span, facts: Sequence[Size] = ()) -> bool:
+        """Whether no place is in both, for certain, if ``facts`` are at least 0."""
+        if is_from_0(minus(other.low, self.high), facts) or is_from_0(minus(self.low, other.high), facts):
             return True
         common, distance = gcd(self.step, other.step), minus(self.start, other.start)
         return isinstance(distance, int) and (distance % common if common else distance) != 0
@@ -249,11 +269,11 @@ class Region(NamedTuple):
             return self.first or Side(1, (), of)
         return self.last or Side(-1, (), of)
 
-    def sliced(self, of: Value, dim: int | None, low: Size, high: Size, step: int = 1) -> Region:
+    def sliced(self, of: Value, dim: int | None, low: Size, high: Size, step: int = 1, length: Size = None) -> Region:
         """The places of a slice of ``of``, which this region is of.
 
         Bounds may count from the end, and are clamped. Where the slice begins is unknown if ``low`` is None, and it
-        ends with the dimension if ``high`` is.
+        ends with the dimension if ``high`` is. There are at most ``length`` places.
         """
         if dim is None or not self.once or not -_MOST_DIMS <= dim < _MOST_DIMS:
             return self.renumbered()
@@ -268,6 +288,8 @@ class Region(NamedTuple):
         if not whole and not (begins and (high is None or is_from_0(high))):
             axis, before = (of, dim), 0
         first, end = plus(before, _bound(axis[0], low)), plus(before, _bound(axis[0], high))
+        if end is None:
+            end = plus(first, length)
         old = self.spans.get(axis)
         if old is not None and old.high is not None and (end is None or is_from_0(minus(end, old.high))):
             end = old.high
@@ -279,7 +301,7 @@ class Region(NamedTuple):
     def narrowed(self, of: Value, dim: int | None, start: Size, length: Size, step: int = 1) -> Region:
         """``length`` places from index ``start`` on, from the end if it is below 0; all of them exist."""
         end = plus(start, length)
-        return self.sliced(of, dim, start, end if is_from_0(start) or _is_negative(end) else None, step)
+        return self.sliced(of, dim, start, end if is_from_0(start) or _is_negative(end) else None, step, length)
 
     def at_index(self, of: Value, dim: int | None, index: Size) -> Region:
         """The place with an index, without the dimension."""

@@ -26,6 +26,7 @@ READING = ("aten::exp", "aten::as_strided_copy")
 WRITING = ("aten::neg_", "aten::zero_", "aten::fill_", "aten::copy_")
 SHAPES = ((3, 2), (4, 4), (2, 3, 2), (1, 2, 3), (6,), (2, 2), (1, 1), (0, 3), (2,), (5, 3), (4, 2, 3), (3, 3), (6, 4))
 GIVEN = ((1, 2), (0, 3), (-1, 1), (2, 0), (-2, -1), (3, -3))
+LARGEST = ((1, 3), (2, 2), (5, 4), (2**63 - 1, 1), (1, 2**63 - 1), (-(2**63), 2))
 RUNS = 6
 
 
@@ -345,6 +346,70 @@ def overwriting_program(random: Random) -> Module:
     return parse_module(f"graph{HEAD}{''.join(p.lines)}  return (%x)\n")
 
 
+def guarded_program(random: Random) -> Module:
+    """A module that takes and writes parts of a tensor in branches and loops, whose conditions compare their bounds."""
+    p = Maker(random)
+    p.numbers.append(p.add("int", "aten::add(%n, %c1)"))
+    _guarded(p, 3, [p.add("int", "aten::size(%x, %c0)")])
+    return parse_module(f"graph{HEAD}{''.join(p.lines)}  return (%x)\n")
+
+
+def _guarded(p: Maker, depth: int, counts: list[str]) -> None:
+    for _ in range(p.one_of(1, 2, 2)):
+        numbers = [*p.numbers[-4:], *counts, "%n", "%m"]
+        for _ in range(p.one_of(1, 2)):
+            n = p.one_of(*numbers)
+            made = p.one_of(
+                ("Tensor", f"aten::select(%x, %c0, {n})"),
+                ("Tensor", f"aten::slice(%x, %c0, {n}, %none, %c1)"),
+                ("Tensor", f"aten::slice(%x, %c0, %none, {n}, %c1)"),
+                ("Tensor", f"aten::narrow(%x, %c0, {n}, {p.one_of(*numbers, '%c1')})"),
+                ("int", f"aten::{p.one_of('add', 'sub')}({n}, {p.one_of(*numbers, '%c1', '%c1')})"),
+            )
+            p.add(*made)
+        if p.chance(3) and p.tensors[1:]:
+            _use(p)
+    if not depth:
+        return
+    tensors, known, outer = list(p.tensors), list(p.numbers), p.indent
+    number, is_loop = p.name(), p.chance(4)
+    if is_loop:
+        p.line(f"prim::Loop({p.one_of('%c2', '%c3', '%m', *counts)}, %true)")
+        blocks, counts = [f"  block0({number} : int):"], [*counts, number]
+    else:
+        p.line(f"prim::If({_condition(p, [*p.numbers[-4:], *counts, '%n', '%m'])})")
+        blocks = ["  block0():", "  block1():"]
+    for block in blocks:
+        p.line(block)
+        p.indent = outer + "    "
+        p.tensors, p.numbers = list(tensors), list(known)
+        _guarded(p, depth - 1, counts)
+        p.line(f"-> ({p.add('bool', f'aten::lt({number}, %c2)')})" if is_loop else "-> ()")
+        p.indent = outer
+    p.tensors, p.numbers = tensors, known
+    if p.chance(2):
+        _guarded(p, 0, counts[:1])
+
+
+def _condition(p: Maker, numbers: Sequence[str]) -> str:
+    kind = p.random.randrange(10)
+    if kind < 2:
+        first, second = (_condition(p, numbers) for _ in range(2))
+        constant = p.add("bool", f"prim::Constant[value={kind}]()")
+        made = p.name()
+        returned = [second, constant] if kind == 0 else [constant, second]
+        p.line(f"{made} : bool = prim::If({first})")
+        for number, value in enumerate(returned):
+            p.line(f"  block{number}():")
+            p.line(f"    -> ({value})")
+        return made
+    if kind == 2:
+        return p.add("bool", f"aten::__not__({_condition(p, numbers)})")
+    compared = [p.one_of(*numbers), p.one_of(*numbers, "%c0", "%c0", "%c1")]
+    p.random.shuffle(compared)
+    return p.add("bool", f"aten::{p.one_of('lt', 'le', 'gt', 'ge', 'eq', 'ne')}({', '.join(compared)})")
+
+
 def _overwrite(p: Maker) -> None:
     written = p.one_of(*p.tensors[-9:])
     kind = p.one_of("neg_", "zero_", "zero_", "zero_", "fill_", "copy_", "exp")
@@ -616,7 +681,8 @@ def _read(node: Node, env: Env) -> Sequence[Value]:
 
 def check(random: Random, make: Callable[[Random], Module] = view_program) -> tuple[int, int]:
     """As `run_all`, for a random program."""
-    return run_all(make(random), list(zip(random.sample(SHAPES, RUNS), random.choices(GIVEN, k=RUNS))))
+    given = GIVEN + LARGEST if make is guarded_program else GIVEN
+    return run_all(make(random), list(zip(random.sample(SHAPES, RUNS), random.choices(given, k=RUNS))))
 
 
 def run_all(module: Module, runs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> tuple[int, int]:
