@@ -327,12 +327,12 @@ class Like(NamedTuple):
 
     Attributes:
         key: the key.
-        inputs: position, name, element type and rank of each, the axes along which sizes are fixed, with these, and the
-            others with their names: along axes of one name, sizes are equal.
+        inputs: position, name and element type of each; its shape, if all sizes are fixed; else the axes along which
+            they are, with these, and the others with their names: along axes of one name, sizes are equal.
     """
 
     key: RunKey
-    inputs: Sequence[tuple[int, str, Any, int, Sequence[tuple[int, int]], Sequence[tuple[int, Any]]]]
+    inputs: Sequence[tuple[int, str, Any, Sequence[int] | None, Sequence[tuple[int, int]], Sequence[tuple[int, Any]]]]
 
     @staticmethod
     def of(
@@ -349,7 +349,7 @@ class Like(NamedTuple):
             dims = [dim or (i, axis) for axis, dim in enumerate(a.shape or (None,) * len(form.shape))]
             fixed = [(axis, size) for axis, size in enumerate(form.shape) if size != ANY]
             rest = [(axis, dims[axis]) for axis, size in enumerate(form.shape) if size == ANY]
-            inputs.append((i, a.name, form.dtype, len(dims), fixed, rest))
+            inputs.append((i, a.name, form.dtype, None if rest else form.shape, fixed, rest))
             known.update(dims[axis] for axis, _ in fixed)
             open.update(dim for _, dim in rest)
         return None if known & open else Like(key, inputs)
@@ -357,18 +357,29 @@ class Like(NamedTuple):
     def bind(self, values: list[Any], feeds: Mapping[str, Any], held: Mapping[str, Array]) -> bool:
         """Put the inputs into ``values``, if they are such."""
         sizes: dict[Any, int] = {}
-        for i, name, dtype, rank, fixed, open in self.inputs:
+        latest: tuple[Any, ...] = ()  # what has been looked at: caches of a session mostly are alike
+        for i, name, dtype, whole, fixed, open in self.inputs:
             value = feeds[name]
-            if type(value) is not np.ndarray or value.dtype is not dtype or value.ndim != rank:
+            if type(value) is not np.ndarray or value.dtype is not dtype:
                 return False
             shape = value.shape
-            for axis, size in fixed:
-                if shape[axis] != size:
+            if whole is not None:
+                if shape != whole:
                     return False
-            for axis, dim in open:
-                if sizes.setdefault(dim, shape[axis]) != shape[axis]:
+            elif latest != (shape, fixed, open):
+                if len(shape) != len(fixed) + len(open):
                     return False
-            values[i] = value if name in held else read_only(value)
+                for axis, size in fixed:
+                    if shape[axis] != size:
+                        return False
+                for axis, dim in open:
+                    if sizes.setdefault(dim, shape[axis]) != shape[axis]:
+                        return False
+                latest = shape, fixed, open
+            if name not in held:
+                value = value.view()
+                value.setflags(False)  # type: ignore[reportCallIssue]  # a keyword takes three times as long
+            values[i] = value
         return True
 
 
