@@ -7,20 +7,21 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from onnx import helper
 
 import irc
 from irc.native.backend import Native
 from irc.native.inner_loops import LOOPS
+from irc.runtime.kernels.shape import padded
 from tests.effort import examples
 from tests.models import onnx_model
 from tests.native.guarded import fresh, placed
 
 pytest.importorskip("llvmlite")
 
-from irc.native.moves import Append, call_for_append, call_for_copy
+from irc.native.moves import MOST_ROWS, Append, call_for_append, call_for_copy, call_for_gather, call_for_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -96,7 +97,72 @@ def test_the_rest_is_left_to_numpy(x):
     assert not LOOPS.copy(x, np.empty(x.shape, x.dtype))
 
 
+@st.composite
+def to_pad(draw: st.DrawFn) -> tuple[Array, list[tuple[int, int]], str]:
+    """An array whose rows are dense, how many elements are added to each axis, and the mode."""
+    rank = draw(st.integers(1, 4))
+    before = tuple(draw(st.sampled_from(SIZES[:6])) for _ in range(rank - 1))
+    x = numbers((*before, draw(st.sampled_from(SIZES))), draw(st.sampled_from(DTYPES)))
+    gaps = draw(st.tuples(*[st.sampled_from([1, 1, 2, -1])] * (rank - 1)))
+    added = [draw(st.tuples(st.integers(0, 9), st.integers(0, 20))) for _ in range(rank)]
+    return x[(*(slice(None, None, gap) for gap in gaps), ...)], added, draw(st.sampled_from(MODES))
+
+
 MODES = ["constant", "edge", "reflect", "wrap"]
+
+
+@examples(200)
+@given(to_pad())
+@example((np.ones((3, 4, 2), np.float32)[..., :1], [(1, 2), (0, 3), (0, 1)], "edge"))
+def test_padding(case):
+    x, added, mode = case
+    expected = padded(x, added, mode, 1)
+    out = fresh(expected.shape, x.dtype)
+    done = LOOPS.pad(placed(x), added, mode, placed(np.ones(1, x.dtype)), out)
+    assert done == (out.size <= MOST_ROWS * out.shape[-1])
+    assert not done or bits_of(out) == bits_of(expected)
+
+
+@pytest.mark.parametrize("fills", [False, True])
+def test_rows_of_a_concatenation(fills: bool) -> None:
+    rows, width, whole, place = 3, 20, 32, 12
+    source = placed(np.arange(rows * width, dtype=np.uint8).reshape(rows, width))
+    out = fresh((rows, whole), source.dtype)
+    before = out[0, 0]
+    assert call_for_rows(rows, width, whole, place, fills=fills).run((source, out))
+    np.testing.assert_array_equal(out[:, place:], source)
+    assert (out[:, :place] == (0 if fills else before)).all()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f8"])
+@pytest.mark.parametrize(("shape", "axis"), [((7, 3), 0), ((2, 5), 1), ((2, 3, 4), 1)])
+def test_gathered_rows(shape: tuple[int, ...], axis: int, dtype: str) -> None:
+    x, end = placed(numbers(shape, np.dtype(dtype))), shape[axis]
+    for given_, is_right in (
+        ([0, -1, end - 1, -end], True),
+        ([end], False),
+        ([-end - 1], False),
+        ([0, 1 << 62], False),
+    ):
+        indices, met = placed(np.array(given_)), fresh((1,), np.int32)
+        met[:] = 0
+        out = fresh((*shape[:axis], len(given_), *shape[axis + 1 :]), x.dtype)
+        assert call_for_gather(x, len(given_), axis).run((x, indices, met, out))
+        assert met[0] == (not is_right)
+        if is_right:
+            np.testing.assert_array_equal(out, x.take(given_, axis))
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("turned", [False, True])
+def test_rows_along_several_axes(shape: tuple[int, ...], turned: bool) -> None:
+    whole = placed(np.arange(2 * 3 * 4 * 5, dtype=np.int32).reshape(2, 3, 4, 5))
+    source = np.broadcast_to(whole[0, 0], (*shape[:-2], 4, 5))[..., : shape[-2], :] if len(shape) < 4 else whole
+    source = source[(..., slice(None, None, -1), slice(None))] if turned else source
+    (rows, *axes), (step, *steps) = source.shape[:-1], source.strides[:-1]
+    out = fresh(source.shape, source.dtype)
+    assert call_for_rows(rows, 20, 20, 0, step, inner=list(zip(axes, steps))).run((source, out))
+    np.testing.assert_array_equal(out, source)
 
 
 def test_rows_of_gaps_are_padded_by_numpy():

@@ -97,6 +97,34 @@ def linear(x: Array, scale: Array, zero: Array | None, axis: int, dtype: np.dtyp
     return out
 
 
+@st.composite
+def operands(draw: st.DrawFn) -> tuple[Array, Array, Array, Array | None, int]:
+    """Floats, integers, scales and zero points of one axis or of all elements, and the axis."""
+    shape = draw(st.sampled_from([(1,), (5,), (63,), (64,), (3, 70), (2, 3, 4), (2, 3, 65), (4, 1, 9), (2, 3, 80, 80)]))
+    axis = draw(st.integers(0, len(shape) - 1))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    dtype = draw(st.sampled_from(INTEGERS))
+    limits = np.iinfo(dtype)
+    count = shape[axis] if draw(st.booleans()) else 1
+    scale = (10.0 ** rng.uniform(-6, 3, count)).astype(SINGLE)
+    zero = rng.integers(limits.min, limits.max, count, dtype, endpoint=True) if draw(st.booleans()) else None
+    codes = rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    x = (rng.standard_normal(shape) * 10.0 ** rng.uniform(-6, 6)).astype(SINGLE)
+    x.flat[0] = draw(st.sampled_from([0.0, -0.0, np.inf, -np.inf, 1e-45, 3e38, float(x.flat[0])]))
+    return x, codes, scale, zero, axis
+
+
+@examples(150)
+@given(operands())
+def test_linear_quantization_and_back(given_):
+    x, codes, scale, zero, axis = given_
+    with np.errstate(all="ignore"):
+        expected = quantize_linear(x, scale, np.zeros(1, codes.dtype) if zero is None else zero, axis=axis)
+        back = dequantize_linear(codes, scale, zero, axis=axis)
+    assert linear(x, scale, zero, axis, codes.dtype).tobytes() == expected.tobytes()
+    assert linear(codes, scale, zero, axis, SINGLE).tobytes() == back.tobytes()
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_halves_go_to_even(dtype):
     limits = np.iinfo(dtype)

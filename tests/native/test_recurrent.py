@@ -168,6 +168,12 @@ def test_weights_that_may_change_are_left_to_products():
     assert recur("lstm", 3, 2, 5, constant=lambda r: r)[0] is False
 
 
+@pytest.mark.parametrize("kind", CELLS)
+def test_states_may_lie_in_any_order(kind):
+    model, feeds = layer("LSTM" if kind == "lstm" else "RNN" if kind == "rnn" else "GRU", (4, 5, 3, 8), 2, False)
+    check(model, {name: np.asfortranarray(value) for name, value in feeds.items()})
+
+
 @pytest.mark.parametrize("directions", [1, 2])
 @pytest.mark.parametrize(("op", "late"), [("LSTM", 0), ("GRU", 0), ("GRU", 1), ("RNN", 0)])
 def test_a_run_like_an_earlier_one_gives_the_same_bits(op, late, directions):

@@ -120,6 +120,16 @@ def test_a_group_of_small_floats_rounds_as_its_members_do(name: str) -> None:
         np.testing.assert_allclose(found[key], value, rtol=5e-3, atol=5e-3, err_msg=key)
 
 
+def test_operands_of_a_group_lie_in_any_way() -> None:
+    text = GROUPS["residual, layer"]
+    given = feeds(parse_graph(text))
+    model = irc.compile(parse_graph(text), backend=Native())
+    plain = model.run(given)
+    other = model.run({key: np.asfortranarray(value) if value.ndim == 2 else value for key, value in given.items()})
+    assert model.counters.compiled == 1
+    np.testing.assert_allclose(other["y"], plain["y"], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("rows", [40, 4])
 def test_code_tells_apart_what_varies_along_rows(rows: int) -> None:
     """Also where lanes lie across rows, and operands that do and do not vary are read alike."""

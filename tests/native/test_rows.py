@@ -148,6 +148,28 @@ def test_a_layer_far_from_zero_keeps_its_variance() -> None:
     check(CASES["layer"], [x, ones, zeros], 1500)
 
 
+VIEWS = {
+    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+    "apart": lambda x: np.repeat(x, 2, 1)[:, ::2],
+    "one row": lambda x: np.broadcast_to(x[:1], x.shape),
+    "one column": lambda x: np.broadcast_to(x[:, :1], x.shape),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("shape", [(5, 37), (70, 9), (40, 130)])
+def test_operands_lie_in_any_way(view: str, shape: tuple[int, int]) -> None:
+    for case in (CASES["softmax"], CASES["layer"], CASES["softmax of the first axis"], reduction("Sum", [0])):
+        given = operands(case, shape)
+        kernel = compiled(case.proto(shape), given)
+        x = VIEWS[view](given[0])
+        first = kernel(x, *given[1:])
+        second = kernel(np.ascontiguousarray(x), *given[1:])
+        for a, b in zip(first, second) if isinstance(first, tuple) else ((first, second),):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
 def check_apart(case: Case, shape: tuple[int, ...], dtype: Any, steps: list[int]) -> None:
     """Compare with what comes of operands in C order; elements lie so many apart along each axis, or backwards."""
 

@@ -139,6 +139,20 @@ def test_weights_that_are_not_finite_make_nan_of_padding(weight, place, width):
     assert np.isnan(expected).any()
 
 
+@many
+@given(windows(), st.sampled_from([*FLOATS, *INTEGERS]), st.sampled_from(LAYOUTS), st.booleans())
+def test_maxima(axes, dtype, layout, special):
+    x = random((2, 3, *[a.size for a in axes]), dtype, 1)
+    if special and dtype.kind not in "iu":
+        x.flat[::7], x.flat[3::11], x.flat[5::13], x.flat[::17] = np.nan, np.inf, -np.inf, -0.0
+    x, found = placed(laid(x, layout)), fresh((2, 3, *[a.out for a in axes]), dtype)
+    LOOPS._loops = {}
+    with_loops(maxima)(x, axes, out=found)
+    assert_made()
+    exact = np.dtype(np.float64) if dtype.kind not in "iu" else dtype
+    np.testing.assert_array_equal(found.astype(exact), maxima(x, axes).astype(exact))
+
+
 @pytest.mark.parametrize("kernel", [(7, 7), (13, 9), (13, 5), (40, 1)])
 @pytest.mark.parametrize("stride", [1, 2])
 def test_maxima_of_large_windows(kernel, stride):
