@@ -284,6 +284,9 @@ class NativeLoops(InnerLoops):
     def product(self, a: Array, b: Array, out: Array) -> bool:
         if a.dtype != SINGLE or not out.flags.c_contiguous:
             return False
+        if a.size == len(b):
+            multiply = self.row_multiplier(b)
+            return multiply is not None and multiply(np.ascontiguousarray(a), out)
         a = _dense_rows(a)
         multiply = self.multiplier(a, b)
         return multiply is not None and multiply(a, out)
@@ -316,9 +319,12 @@ class NativeLoops(InnerLoops):
         coded = self._coded_multiplier(b, parts) if parts and b.T.flags.c_contiguous else None
         if coded is not None or b.shape[1] < LEAST_COLUMNS:
             return coded
-        packed, kind = self._panels_of(b), ("row", b.shape)
-        loop = self._loops.get(kind) or self._keep(kind, "one_row", "call_for_row", *b.shape)
-        return None if packed is None or loop.call is None else OneCall(loop.call, packed[:1])
+        packed = self._panels_of(b)
+        if packed is None and not b.flags.c_contiguous:
+            return None
+        kind = "row", b.shape, packed is not None
+        loop = self._loops.get(kind) or self._keep(kind, "one_row", "call_for_row", *b.shape, packed is not None)
+        return None if loop.call is None else OneCall(loop.call, (b,) if packed is None else packed[:1])
 
     def _coded_multiplier(self, b: Array, parts: Sequence[Array]) -> Compute | None:
         """As `row_multiplier`, if 4-bit codes among ``parts`` made ``b``."""

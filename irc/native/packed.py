@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from threading import Lock
 from weakref import ref
 
 import numpy as np
@@ -69,12 +68,11 @@ class Pieces:
     """Memory for packed weights, in pieces that the operating system gives in large pages.
 
     Most weights are smaller than such a page, and a processor that streams them goes through small pages a fifth
-    slower. A piece is freed when the last array in it is gone: those of one model mostly are in a row.
+    slower. A piece is freed when the last array in it is gone: large arrays have pieces of their own.
     """
 
     def __init__(self) -> None:
-        self._rest: Array = np.empty(0, np.uint8)
-        self._lock = Lock()
+        self._rests: list[Array] = []  # of pieces; who takes one out has it: nobody waits, nor does a signal handler
 
     def array(self, shape: Sequence[int], dtype: AnyDType) -> Array:
         """A new array, with any contents.
@@ -83,12 +81,16 @@ class Pieces:
             Error: IRC403 if there is not so much memory.
         """
         size = math.prod(shape) * dtype.itemsize
-        with self._lock:
-            if len(self._rest) < size:
-                whole = aligned_bytes(max(size, _PIECE) + _PAGE)  # NumPy asks for large pages of what is so large
-                self._rest = whole[-address_of(whole) % _PAGE :]
-            memory, self._rest = self._rest[:size], self._rest[aligned(size) :]
-        return memory.view(dtype).reshape(shape)
+        if size > _PIECE // 2:
+            return _piece(size)[:size].view(dtype).reshape(shape)
+        try:
+            rest = self._rests.pop()
+        except IndexError:
+            rest = _NOTHING
+        if len(rest) < size:
+            rest = _piece(_PIECE)
+        self._rests.append(rest[aligned(size) :])
+        return rest[:size].view(dtype).reshape(shape)
 
     def copy(self, array: Array) -> Array:
         """``array`` in C order."""
@@ -97,8 +99,16 @@ class Pieces:
         return made
 
 
-_PAGE, _PIECE = 1 << 21, 1 << 24
-"""Bytes of a large page; of a piece."""
+_PAGE, _PIECE = 1 << 21, 1 << 22
+"""Bytes of a large page; of a piece, for which NumPy asks for such."""
+
+_NOTHING = np.empty(0, np.uint8)
+
+
+def _piece(size: int) -> Array:
+    whole = aligned_bytes(max(size, _PIECE) + _PAGE)
+    return whole[-address_of(whole) % _PAGE :]
+
 
 PIECES = Pieces()
 """Those of this process."""

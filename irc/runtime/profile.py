@@ -194,7 +194,8 @@ class Profile:
             f" {row.fresh:,} fresh, {count(row.bytes, 'byte')} made"
             for row in self.by_operator()
         ]
-        rest = [f"... and {count(len(rows) - MOST_KINDS, 'other kind')}"] if len(rows) > MOST_KINDS else []
+        others = self.by_operator()[MOST_KINDS:]
+        rest = [f"{ms(sum(row.own for row in others)):>12} ms  {count(len(others), 'other kind')}"] if others else []
         return "\n".join([headlines(self), *rows[:MOST_KINDS], *rest])
 
     def to_dict(self) -> dict[str, Any]:

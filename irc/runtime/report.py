@@ -121,20 +121,29 @@ class Report:
         self._deferred: dict[str, Callable[[Report], None]] = {}
 
     def defer(self, fill: Callable[[Report], None], *names: str) -> None:
-        """Let ``fill`` set the attributes ``names`` when one of them is first read: most are never."""
+        """Let ``fill`` set the attributes ``names`` when one of them is first read: most are never.
+
+        Until then, the report keeps alive what ``fill`` refers to.
+        """
         for name in names:
             del self.__dict__[name]
             self._deferred[name] = fill
+
+    def __getstate__(self) -> dict[str, Any]:
+        for name in list(self._deferred):  # a copy does not compute what only the original was to
+            getattr(self, name)
+        return {**self.__dict__, "_deferred": {}}
 
     if not TYPE_CHECKING:  # it would have any attribute
 
         def __getattr__(self, name: str) -> Any:
             fill = self.__dict__.get("_deferred", {}).get(name)
-            if fill is None:
+            if fill is not None:
+                fill(self)
+                for each in [each for each, other in list(self._deferred.items()) if other is fill]:
+                    self._deferred.pop(each, None)  # with the graphs that it refers to
+            if name not in self.__dict__:  # nor has another thread filled it meanwhile
                 raise AttributeError(f"a report has no {name}")
-            fill(self)
-            for each in [each for each, other in list(self._deferred.items()) if other is fill]:
-                self._deferred.pop(each, None)  # with the graphs that it refers to
             return self.__dict__[name]
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ pytest.importorskip("llvmlite")
 
 import irc
 from irc.native.inner_loops import LEAST_PRODUCTS, LOOPS
+from irc.native.one_row import call_for_row
 from irc.native.packed import PACKED
 from irc.native.panels import MOST_FEATURES
 from irc.native.target import current
@@ -226,6 +227,9 @@ def test_floats_of_one_row(depth, columns, order):
     assert found is not None
     assert (np.abs(found - x @ wide) <= 4 * 2.0**-24 * (np.abs(x) @ np.abs(wide))).all()
     assert in_two_threads(lambda: multiplied(x, w, [])).tobytes() == found.tobytes()
+    as_it_is = fresh((1, columns), np.float32)
+    assert call_for_row(depth, columns, is_packed=False).run((placed(x), placed(np.ascontiguousarray(w)), as_it_is))
+    assert as_it_is.tobytes() == found.tobytes()
     for number in (1e38, -1e-40, np.inf, np.nan):
         x[0, -1] = number
         with np.errstate(invalid="ignore", over="ignore"):
@@ -233,19 +237,31 @@ def test_floats_of_one_row(depth, columns, order):
 
 
 @natively
-@pytest.mark.parametrize("kind", ["MatMul", "Gemm"])
+@pytest.mark.parametrize("kind", ["MatMul", "Gemm", "Gemm with given C", "Gemm with beta", "MatMul of one number"])
 @pytest.mark.parametrize("has_epilogue", [True, False])
-def test_models_multiply_one_row(has_epilogue, kind):
+@pytest.mark.parametrize("has_room", [True, False])
+def test_models_multiply_one_row(has_room, has_epilogue, kind, monkeypatch):
+    """With the same bits in all runs, in tables or not, whether there is room for panels when weights are first met."""
     rng = np.random.default_rng(1)
     arrays = {"w": rng.standard_normal((200, 130)).astype("f4"), "b": rng.standard_normal(130).astype("f4")}
-    nodes = [helper.make_node(kind, ["x", "w", *["b"] * (kind == "Gemm")], ["m"])]
+    arrays["shape"] = np.array([1, 200])
+    feeds = {"x": rng.standard_normal((1, 200 if kind != "MatMul of one number" else 1)).astype("f4")}
+    if kind == "Gemm with given C":
+        feeds["c"] = arrays["b"]
+    operands = {"Gemm": ["x", "w", "b"], "Gemm with given C": ["x", "w", "c"], "MatMul of one number": ["e", "w"]}
+    beta = {"beta": 0.5} if "beta" in kind else {}
+    nodes = [helper.make_node("Expand", ["x", "shape"], ["e"])] * ("number" in kind)
+    nodes += [helper.make_node(kind.split()[0], operands.get(kind, ["x", "w"]), ["m"], **beta)]
     nodes += [helper.make_node("Add", ["m", "b"], ["a"]), helper.make_node("Gelu", ["a"], ["g"])] * has_epilogue
-    proto = onnx_model(nodes, {"x": [1, 200]}, "g" if has_epilogue else "m", arrays)
+    proto = onnx_model(nodes, {name: list(x.shape) for name, x in feeds.items()}, "g" if has_epilogue else "m", arrays)
     native, plain = (irc.compile(proto, backend=backend) for backend in ("native", "numpy"))
-    feeds = {"x": rng.standard_normal((1, 200)).astype("f4")}
-    found = [value for _ in range(3) for value in native.run(feeds).values()]
+    with monkeypatch.context() as patch:
+        if not has_room:
+            patch.setattr("irc.native.packed.MOST_BYTES", 0)
+        found = [*native.run(feeds).values()]
+    found += [value for _ in range(3) for value in native.run(feeds).values()]
     found += native.run(feeds, limits=irc.Limits(seconds=60)).values()
-    assert len({x.tobytes() for x in found}) == 1  # whether in a table or not
+    assert len({x.tobytes() for x in found}) == 1
     np.testing.assert_allclose(found[0], *plain.run(feeds).values(), rtol=1e-4, atol=1e-4)
 
 

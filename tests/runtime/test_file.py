@@ -1,7 +1,9 @@
 """``.irc`` files: what survives, what is refused."""
 
+import copy
 import json
 import os
+import pickle
 import struct
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from irc.runtime.model import CompiledModel, load
 from irc.runtime.report import Report
 from irc.support.remarks import PassRun, Remark
 from tests.effort import examples
+from tests.graphs import ir
 from tests.runtime.helpers import f32, i64, model_of
 
 PREFIX = struct.Struct("<8sIIQQ")
@@ -547,3 +550,11 @@ def test_tensors_in_constant_containers(tmp_path, form, passes, named):
         if node.kind == "prim::Constant":
             other.block.append(clone_node(node, other, {}))
     other.verify()
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda report: pickle.loads(pickle.dumps(report))])
+def test_a_report_is_copied_before_it_is_read(copied):
+    report, again = (irc.compile(parse_module(ir("x: Float(2)", "y = Relu(x)", "y"))).report for _ in range(2))
+    for each in (copied(report), report):
+        assert each.memory == again.memory and each.alias == again.alias
+        assert each.after == again.after and each.sizes == again.sizes

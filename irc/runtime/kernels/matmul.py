@@ -11,10 +11,19 @@ import numpy as np
 from irc.errors import Error
 from irc.ir import Node
 from irc.ops.shape_rules import Axis, axes_of, is_equation
-from irc.runtime.bounds import CURRENT, check_work, pace
+from irc.runtime.bounds import CURRENT, NONE, check_work, pace
 from irc.runtime.kernels.numerics import LARGE, narrowed, product, shape_of_rows, widened
 from irc.runtime.kernels.registry import computes
-from irc.runtime.kernels.support import MAX_BYTES, Array, broadcast_shape, check_size, fresh, is_half, shapes_of
+from irc.runtime.kernels.support import (
+    MAX_BYTES,
+    Array,
+    broadcast_shape,
+    check_size,
+    fresh,
+    is_constant,
+    is_half,
+    shapes_of,
+)
 
 EINSUM_ELEMENTS = 1 << 28
 """No intermediate of a contraction may be larger; NumPy then contracts in another order, or all at once."""
@@ -70,6 +79,8 @@ def _of_rows(a: Array, b: Array, out: Array | None) -> Array | None:
     if b.ndim == 2:
         if not 0 < a.size == len(b) == shape[-1] or not b.flags.forc or b.size >= LARGE:
             return None  # of what is in no order, np.dot makes a copy
+        if CURRENT.scope.loops is not NONE and is_constant(b):
+            return None  # `product` asks for loops
         row = np.dot(a.ravel(), b)
         if out is None:
             return row[None, None] if len(shape) == 3 else row.reshape(*shape[:-1], len(row))
