@@ -98,7 +98,7 @@ def check_programs(first: int, count: int) -> None:
         check(Random(number), guarded_program)
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("block", range(2))
 def test_programs_of_guarded_views_do_nothing_that_is_denied(block: int) -> None:
     check_programs(40 * block, 40)
 
@@ -106,7 +106,7 @@ def test_programs_of_guarded_views_do_nothing_that_is_denied(block: int) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(8))
 def test_many_programs_of_guarded_views_do_nothing_that_is_denied(block: int) -> None:
-    check_programs(200 + 350 * block, 350)
+    check_programs(80 + 60 * block, 60)
 
 
 # -- wrong ideas -----------------------------------------------------------------

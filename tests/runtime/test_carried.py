@@ -243,16 +243,16 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("n", ITERATIONS)
+@pytest.mark.parametrize("loop", ["onnx.Loop", "prim.Loop"])
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.what}, {i}" for i, case in enumerate(CASES)])
-def test_results_are_in_place_and_overwrite_nothing(case: Case) -> None:
-    for loop in [case.only] if case.only else ["onnx.Loop", "prim.Loop"]:
-        module = case.module(loop)
-        for n in ITERATIONS:
-            in_place, copied = check(module, feeds_of(n))
-            if case.in_place:
-                assert in_place == [max(0, eval(case.in_place, {"n": n, "max": max}))] * RUNS, (loop, n)
-            if case.copied:
-                assert copied == [X.nbytes * eval(case.copied, {"n": n})] * RUNS, (loop, n)
+def test_results_are_in_place_and_overwrite_nothing(case: Case, loop: str, n: int) -> None:
+    in_place, copied = check(case.module(case.only or loop), feeds_of(n))
+    if case.in_place:
+        assert in_place == [max(0, eval(case.in_place, {"n": n, "max": max}))] * RUNS
+    if case.copied:
+        assert copied == [X.nbytes * eval(case.copied, {"n": n})] * RUNS
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)
