@@ -96,7 +96,7 @@ def detach(
     """
     leaving = {name: element(results, path) for name, path in wanted.items()}
     if not of_model and all(map(_is_own, leaving.values())) and are_distinct(leaving.values()):
-        kept = [element(results, path) for path in held.keep]
+        kept = [results[path[0]] if len(path) == 1 else element(results, path) for path in held.keep]
         if all(map(is_append_only, kept)):  # in memory of buffers
             return leaving, kept
     detacher = _Detacher(counters, of_model, held, chain((element(results, p) for p in held.keep), leaving.values()))

@@ -202,20 +202,6 @@ def is_append_only(value: Any) -> bool:
     return buffer is not None and buffer.append_only and not value.flags.writeable
 
 
-def append(old: Array, new: Array, axis: int, again: bool = False, writes: bool = True) -> tuple[Array, bool]:
-    """``old`` and then ``new``, or room for it, along ``axis``, and whether ``old`` stayed where it is.
-
-    Nothing that ``old``, or any other array, shows is changed. If ``old`` cannot stay, the result is as of `moved`.
-
-    Raises:
-        Error: as `moved`.
-    """
-    buffer = buffer_of(old)
-    if buffer is not None and axis in buffer.axes and (both := buffer.extend(old, new, writes)) is not None:
-        return both, True
-    return moved(old, new, axis_in(axis, old.ndim), again), False
-
-
 def moved(old: Array, new: Array, axis: int, again: bool = False) -> Array:
     """``old`` and then ``new`` along ``axis``, counted from the front, in new memory.
 
@@ -288,7 +274,7 @@ def mismatch(old: Array, new: Array, axis: int) -> Error:
 
 
 def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
-    """Lower ``irc::append_``: as `append`, with counts of what stayed and what moved."""
+    """Lower ``irc::append_``: as `append_to_slot`, with counts of what stayed and what moved."""
     axis = node.attributes.get("axis")
     if len(ins) != 2 or len(outs) != 1 or not isinstance(axis, int):
         raise Error("IRC215", "append_ joins two tensors along the axis that its attribute says", label(node))
@@ -304,14 +290,20 @@ def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Ste
 
 
 def append_to_slot(old: int, new: Array, out: int, axis: int, frame: Frame, writes: bool = True) -> None:
-    """Append ``new``, or room for it, to what slot ``old`` has; count what stays and what moves."""
+    """Append ``new``, or room for it, to what slot ``old`` has; count what stays and what moves.
+
+    Nothing that any array shows is changed. What cannot stay where it is moves, as by `moved`.
+    """
     start, run = frame[old], frame[0]
-    both, stayed = append(start, new, axis, run.again, writes)
-    if stayed:
+    buffer = buffer_of(start)
+    both = None if buffer is None or axis not in buffer.axes else buffer.extend(start, new, writes)
+    if both is not None:
         run.in_place += 1
-    elif both.base is not None:  # moved to a buffer; else it is Concat's new array, which is not a copy either
-        run.copies += 1
-        run.copied_bytes += start.nbytes
+    else:
+        both = moved(start, new, axis_in(axis, start.ndim), run.again)
+        if both.base is not None:  # moved to a buffer; else it is Concat's new array, which is not a copy either
+            run.copies += 1
+            run.copied_bytes += start.nbytes
     frame[out] = both
 
 

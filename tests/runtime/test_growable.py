@@ -15,12 +15,20 @@ from hypothesis import strategies as st
 import irc
 from irc.errors import Error
 from irc.runtime.array_memory import aligned_bytes
-from irc.runtime.growable import GrowableArray, append, buffer_of, reserve
+from irc.runtime.execution import Run
+from irc.runtime.growable import GrowableArray, append_to_slot, buffer_of, reserve
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.effort import examples
 from tests.graphs import ir
 from tests.runtime.helpers import f32, graph_of, interrupted
+
+
+def append(old, new, axis):
+    """Both, and whether the first has stayed where it was."""
+    frame = [Run(), old, None]
+    append_to_slot(1, new, 2, axis, frame)
+    return frame[2], frame[0].in_place == 1
 
 
 def address(array):
