@@ -61,6 +61,17 @@ graph(%x : Tensor, %y : Tensor, %n : int):
 """
 
 
+@pytest.mark.parametrize("name", ["Identity", "alias", "detach", "lift_fresh", "positive"])
+def test_the_same_tensor_lies_in_the_same_place(name: str) -> None:
+    """Else `canonicalize` finds more to share once it has removed it."""
+    graph = ir_graph(
+        "x: Float(3)", f"p, q = Split(abs(x), [1, 2], axis=0); r = {name}(q); w = neg_(r); z = neg(p)", "z"
+    )
+    db = analyze(graph)
+    p, q, r = map(graph.value, "pqr")
+    assert not db.may_alias(p, r) and not db.has_writers(p) and db.has_writers(q)
+
+
 def test_a_write_to_one_row_is_none_to_another() -> None:
     graph = parse_graph(ROWS)
     db = analyze(graph)

@@ -35,7 +35,7 @@ FAMILY = Family(
 )
 FAMILY.each("Shape Size", contents_from="shapes", kernel="shape")
 FAMILY.each("Flatten", movement=Movement.IN_ORDER, kernel="shape")
-FAMILY.each("Identity", shape=same_as_first, movement=Movement.IN_ORDER, kernel="shape")
+FAMILY.each("Identity", shape=same_as_first, movement=Movement.IN_ORDER, region=regions.same, kernel="shape")
 FAMILY.each("Reshape Squeeze Unsqueeze", movement=Movement.IN_ORDER, value_operands=(1,), kernel="shape")
 FAMILY.each("Transpose", movement=Movement.PERMUTED, region=regions.onnx_transpose, kernel="shape")
 FAMILY.each(
