@@ -4,8 +4,9 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, note
+from hypothesis import assume, given, note
 
+from irc.alias import analyze
 from irc.ir import Builder, Graph, Tensor
 from irc.ir.constants import constant_value
 from irc.ir.types import TENSOR, TensorType
@@ -47,11 +48,24 @@ def _give_defaults(graph: Graph, node: Any) -> None:
         node.append_input(Builder.before(node).constant(argument.default))
 
 
+def may_read_what_it_writes(graph: Graph) -> bool:
+    """Whether a write may change in part what it reads, in memory that overlaps itself.
+
+    PyTorch then gives what its loops happen to read; other parts it refuses (`OVERLAPPING`).
+    """
+    if not any(node.kind == "aten::as_strided" for node in graph.walk()):
+        return False
+    db = analyze(graph)
+    writes = (node for node in graph.walk() if node.kind.endswith("_") and node.kind.startswith("aten::"))
+    return any(db.may_alias(node.inputs[0], x) for node in writes for x in node.inputs[1:] if x is not node.inputs[0])
+
+
 @pytest.mark.parametrize("passes", ["", "remove-mutation", "default,remove-mutation"])
 def test_programs_see_the_layouts_that_they_see_in_pytorch(passes: str) -> None:
     @examples(50)
     @given(programs(FEATURES, size=24))
     def check(program: Program) -> None:
+        assume(not may_read_what_it_writes(program.graph))
         text, arguments = for_pytorch(program)
         note(text)
         try:
