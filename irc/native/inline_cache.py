@@ -153,9 +153,7 @@ def product_like(x: Array, w: Array, b: Array | None, is_turned: bool, is_gemm: 
         return nothing
     if b is not None and (b.dtype != SINGLE or b.shape not in ((columns,), (1, columns))):
         return nothing
-    is_row = x.size == depth
-    compute = LOOPS.multiplier(x, w, is_turned) if not is_row else None if is_turned else LOOPS.row_multiplier(w)
-    return nothing._replace(result=(*x.shape[:-1], columns), compute=compute)
+    return nothing._replace(result=(*x.shape[:-1], columns), compute=LOOPS.multiplier(x, w, is_turned))
 
 
 def multiplying_integers(node: Node, kernel: Kernel) -> Kernel:

@@ -284,22 +284,20 @@ class NativeLoops(InnerLoops):
     def product(self, a: Array, b: Array, out: Array) -> bool:
         if a.dtype != SINGLE or not out.flags.c_contiguous:
             return False
-        if a.size == len(b):
-            multiply = self.row_multiplier(b)
-            return multiply is not None and multiply(np.ascontiguousarray(a), out)
         a = _dense_rows(a)
         multiply = self.multiplier(a, b)
         return multiply is not None and multiply(a, out)
 
     def multiplier(self, a: Array, b: Array, is_turned: bool = False) -> Compute | None:
         """What multiplies float32 arrays that lie like ``a`` by the constant ``b``, perhaps ``is_turned``."""
-        columns = b.shape[0 if is_turned else 1]
+        depth, columns = a.shape[-1], b.shape[0 if is_turned else 1]
+        if a.size == depth:
+            return None if is_turned else self.row_multiplier(b)
         if columns < LEAST_COLUMNS or a.size * columns < 4 * LEAST_PRODUCTS or b.dtype != SINGLE or unusable():
             return None
         from irc.native.panels import FLOAT
         from irc.native.products import is_blas_behind
 
-        depth = a.shape[-1]
         if a.size > MOST_ROWS * depth and not is_blas_behind():
             return None
         packed = self._panels_of(b, is_turned)
