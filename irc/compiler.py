@@ -16,12 +16,10 @@ from irc.alias import AliasDb, analyze
 from irc.errors import Error
 from irc.fuser.policy import operators
 from irc.fuser.subgraph import is_group
-from irc.ir import Graph, Module, Tensor
+from irc.ir import CONSTANT, DType, Graph, Module, Tensor
 from irc.ir.clone import module_of, verify_given
 from irc.ir.graph import gc_paused
-from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import known_rows, with_subgraphs
-from irc.ir.types import DType
 from irc.ops.opaque import is_opaque, opaque_operators
 from irc.passes import FixSizes, Instrument, Pass, PassManager, PassReport, Repeat, ShapeInference
 from irc.passes.verified import run_verified

@@ -19,8 +19,7 @@ from irc.alias.rules import is_functional
 from irc.errors import Error, misfit
 from irc.fuser.policy import Brought, Domain, Policy, brought, fault, is_anchor
 from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
-from irc.ir import Block, Graph, Node, Value
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Block, Graph, Node, Value
 from irc.ir.region_flow import graphs_of
 from irc.ops.pointwise import is_elementwise
 from irc.passes.base import MOST_EXPLAINED, PassContext, describe, functional, name_of

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from irc.errors import misfit
 from irc.fuser.subgraph import is_group, subgraph_of
-from irc.ir.kinds import CONSTANT
-from irc.ir.types import Shape, TensorType
+from irc.ir import CONSTANT, Shape, TensorType
 from irc.ops import record
 from irc.ops.axes import Rows, reduces, row_axes
 from irc.ops.pointwise import is_elementwise

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from irc.alias import AliasDb
-from irc.ir import Graph, Node, Value
+from irc.ir import CONSTANT, GROUP, Graph, Node, Value
 from irc.ir.clone import exchange_outputs, splice_node, splice_subgraph
-from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.metadata import quantization
 
 

@@ -6,12 +6,13 @@ analysis, passes and kernels; those ask it.
 
 from __future__ import annotations
 
-from irc.ops.record import Effects, Family, Movement, Operator
-from irc.ops.registry import functional_by_default, record, records, register, semantics
+from irc.ops.record import REARRANGING, Effects, Family, Movement, Operator
+from irc.ops.registry import functional_by_default, of_kind, record, records, register, semantics
 from irc.ops.scalar import Choice, ScalarSemantics
 from irc.ops.signatures import effects, effects_of, resolve, schema_of, schemas
 
 __all__ = [
+    "REARRANGING",
     "Choice",
     "Effects",
     "Family",
@@ -21,6 +22,7 @@ __all__ = [
     "effects",
     "effects_of",
     "functional_by_default",
+    "of_kind",
     "record",
     "records",
     "register",

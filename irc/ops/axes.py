@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from irc.ir.constants import constant_value, is_none
-from irc.ir.kinds import CONSTANT
-from irc.ir.node import Node, Value
-from irc.ir.types import TensorType
+from irc.ir import CONSTANT, Node, TensorType, Value, constant_value, is_none
 from irc.ops.registry import record
 
 

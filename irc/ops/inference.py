@@ -10,11 +10,8 @@ from typing import Any, Final, NamedTuple, NoReturn, cast
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Node, Value
-from irc.ir.constants import constant_tensor
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Node, Tensor, Value, constant_tensor
 from irc.ir.polynomials import Polynomial, is_size, unknown_size
-from irc.ir.tensor import Tensor
 from irc.ir.types import (
     BOOL,
     FLOAT,

@@ -9,15 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irc.ir.constants import constant_value, is_none
-from irc.ir.graph import Graph
-from irc.ir.kinds import CALL, DOMAINS
-from irc.ir.node import Node, Value
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.types import TensorType
+from irc.ir import CALL, DOMAINS, Graph, Node, TensorType, Value, constant_value, is_none, with_subgraphs
+from irc.ops import record, schemas
 from irc.ops.pointwise import is_elementwise, is_torch_pointwise
-from irc.ops.registry import record
-from irc.ops.signatures import schemas
 
 _SEEING = {"seen", "view-or-copy"}
 

@@ -13,16 +13,13 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 
 from irc.errors import did_you_mean
-from irc.ir import types
+from irc.ir import Node, Tensor, Value, types
 from irc.ir.kinds import DOMAINS, IDENTITY, ONNX_LOOP, SCAN
-from irc.ir.node import Node, Value
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.schema import Argument, Schema
-from irc.ir.tensor import Tensor
 from irc.ir.types import DictType, DType, ListType, OptionalType, PrimType, TensorType, Type, TypeVar, UnionType
 from irc.ir.verify.operator_rules import node_error
-from irc.ops.registry import functional_by_default
-from irc.ops.signatures import schemas
+from irc.ops import functional_by_default, schemas
 
 LAST_VERSION = 2**31 - 1
 """The highest version that the onnx package can be asked for, above all that there are."""

@@ -16,9 +16,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
-from irc.ir.graph import Graph
-from irc.ir.node import Block, Node
-from irc.ir.region_flow import with_subgraphs
+from irc.ir import Block, Graph, Node, with_subgraphs
 
 PREFIX = "opaque."
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irc.ir import types
-from irc.ir.node import Node
-from irc.ir.types import TensorType, Type
+from irc.ir import Node, TensorType, Type, types
 from irc.ops.registry import record, semantics
 
 

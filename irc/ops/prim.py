@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from irc.ir import types
-from irc.ir.types import ListType, TensorType, Type
-from irc.ops import sizes
+from irc.ir import ListType, TensorType, Type, types
+from irc.ops import Effects, Family, Operator, sizes
 from irc.ops.inference import NodeTypes
-from irc.ops.record import Effects, Family, Operator
 from irc.ops.views import View, same
 
 ROWS = """

@@ -54,8 +54,7 @@ from functools import wraps
 from types import MappingProxyType
 from typing import Any, Literal
 
-from irc.ir.node import Node
-from irc.ir.types import Shape, TensorType, Type
+from irc.ir import Node, Shape, TensorType, Type
 from irc.ops.algebra import PRIMITIVES, Expression
 from irc.ops.inference import Contents, NodeTypes, OperandTypes
 from irc.ops.regions import RegionRule

@@ -15,12 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from irc.ir.constants import constant_value
-from irc.ir.limits import MAX_SIZE
-from irc.ir.node import Node, Value
+from irc.ir import INT, MAX_SIZE, NONE, Node, Tensor, Value, constant_value
 from irc.ir.polynomials import Polynomial, Size, UnknownSize, is_size, minus, plus, times, unknown_size
-from irc.ir.tensor import Tensor
-from irc.ir.types import INT, NONE
 
 _MOST_DIMS = 8
 """Dimensions further from the first, or from the last, are not known."""

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from irc.ir.node import Node
-from irc.ir.schema import Schema
+from irc.ir import Node, Schema
 from irc.ir.types import Bindings, accepts
 from irc.ir.verify.operator_rules import node_error
+from irc.ops import record, resolve, schemas
 from irc.ops.onnx_signatures import check_onnx
-from irc.ops.registry import record
-from irc.ops.signatures import resolve, schemas
 from irc.support.formatting import count
 
 _TORCHSCRIPT = ("aten::", "irc::", "prim::")

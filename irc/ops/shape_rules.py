@@ -15,8 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from irc.errors import Error, comes_from_outside, nonsense
-from irc.ir.limits import MAX_SIZE
-from irc.ir.node import Value, describe
+from irc.ir import MAX_SIZE, Value, describe
 from irc.ir.polynomials import is_positive, is_size, minus, plus, times
 from irc.ir.types import REMEMBERED, Dim, DType, Shape, TensorType, Type, rebuilt, with_plain_sizes
 from irc.ir.verify.operator_rules import type_fault

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from irc.ir import types
-from irc.ir.kinds import CONSTANT
-from irc.ir.node import Node
+from irc.ir import CONSTANT, Node, Tensor, types
 from irc.ir.schema import Argument, Schema, parse_schema
-from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType, EnumType, ListType, OptionalType, PrimType, TensorType, Type, TypeVar, UnionType
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Effects

@@ -16,9 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Node
-from irc.ir.tensor import Tensor
-from irc.ir.types import DType, TensorType, Type
+from irc.ir import DType, Node, Tensor, TensorType, Type
 from irc.ops.inference import OperandTypes, type_of_operand
 from irc.ops.record import Size
 from irc.ops.registry import of_kind, on_change, record

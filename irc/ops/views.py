@@ -10,9 +10,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from irc.ir.constants import constant_value, is_constant
-from irc.ir.node import Node, Value
-from irc.ir.types import INT, ListType, TensorType
+from irc.ir import INT, ListType, Node, TensorType, Value, constant_value, is_constant
 
 Emit: TypeAlias = Callable[..., Value]
 """``emit(kind, *inputs, type=TENSOR)`` inserts a node and gives its output; Python values among the inputs become

@@ -14,8 +14,7 @@ from irc.alias.builder import Analyses, Analyze
 from irc.alias.facts import OWN
 from irc.alias.location_sets import intersects
 from irc.errors import Error, error_text, last_line, package_of
-from irc.ir import Graph, Module, Node
-from irc.ir.node import describe
+from irc.ir import Graph, Module, Node, describe
 from irc.passes.registry import print_pass
 from irc.passes.rewriter import Rewriter
 from irc.support.lazy import provided

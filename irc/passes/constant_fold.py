@@ -14,11 +14,8 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from irc.errors import Error, comes_from_outside
-from irc.ir import DType, Graph, Node, Tensor, TensorType, Type, Value
+from irc.ir import CONSTANT, IDENTITY, IF, MAX_ELEMENTS, DType, Graph, Node, Tensor, TensorType, Type, Value, describe
 from irc.ir.constants import constant_tensor, constant_value, is_constant
-from irc.ir.kinds import CONSTANT, IDENTITY, IF
-from irc.ir.limits import MAX_ELEMENTS
-from irc.ir.node import describe
 from irc.ir.region_flow import graphs_of
 from irc.ir.types import NONE, NUMBERS, ListType, PrimType, refined, with_plain_sizes
 from irc.ops import record

@@ -9,9 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from irc.alias import AliasDb
-from irc.ir import Graph, Node, Tensor, Value
-from irc.ir.constants import constant_tensor, is_none
-from irc.ir.tensor import Array
+from irc.ir import Array, Graph, Node, Tensor, Value, constant_tensor, is_none
 from irc.ops.pointwise import is_pointwise
 from irc.passes.base import PassContext, Refused
 from irc.passes.layouts import Layouts

@@ -13,8 +13,7 @@ from typing import ClassVar
 
 from irc.alias import AliasDb
 from irc.alias.overwrites import dead_stores
-from irc.ir import Block, Graph, Node, Value
-from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir import CONSTANT, GROUP, Block, Graph, Node, Value
 from irc.ir.objects import tensors_of
 from irc.ir.region_flow import Slot, bodies, cut_slots, slots, with_subgraphs
 from irc.ops import record

@@ -14,15 +14,12 @@ from typing import ClassVar, Self
 from irc.alias import AliasDb, Kind
 from irc.alias.facts import OWN
 from irc.alias.location_sets import EMPTY, LocationSet, contains, intersects, members
-from irc.ir import Block, Graph, Node, TensorType, Value
-from irc.ir.clone import counterpart
+from irc.ir import Block, Graph, Node, TensorType, Value, counterpart, describe
 from irc.ir.kinds import CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP
-from irc.ir.node import describe
 from irc.ir.region_flow import Slot, bodies, slots
-from irc.ops import record, schemas
+from irc.ops import Movement, record, schemas
 from irc.ops.layouts import lies_as_first, makes_dense
 from irc.ops.pointwise import can_replace_input, inplace_variant_of, reads_first
-from irc.ops.record import Movement
 from irc.passes.base import MOST_EXPLAINED, PassContext
 from irc.passes.layouts import Contiguity, Layouts
 from irc.passes.registry import register

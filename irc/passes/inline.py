@@ -14,10 +14,8 @@ from typing import ClassVar
 
 from irc.alias.memory_dag import components
 from irc.errors import Error
-from irc.ir import Graph, Module, Node, Value
-from irc.ir.clone import clone_node
+from irc.ir import CALL, CONSTANT, Graph, Module, Node, Value, clone_node
 from irc.ir.declarations import change_declared_type
-from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.metadata import inlined
 from irc.ir.region_flow import callee, function_name, graphs_of, with_subgraphs
 from irc.ir.types import rebuilt, without_names

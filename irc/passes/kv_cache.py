@@ -9,10 +9,7 @@ from typing import ClassVar
 from irc.alias import AliasDb
 from irc.alias.explain import Fact, why_written
 from irc.alias.location_sets import intersects
-from irc.ir import Block, DType, Graph, Node, TensorType, Value
-from irc.ir.clone import counterpart
-from irc.ir.kinds import IF
-from irc.ir.node import describe
+from irc.ir import IF, Block, DType, Graph, Node, TensorType, Value, counterpart, describe
 from irc.ops.axes import APPEND, CONCAT, Join, joined
 from irc.passes.base import PassContext, name_of
 from irc.passes.layouts import Layouts

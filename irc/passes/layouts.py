@@ -18,10 +18,9 @@ from irc.ir import Graph, Node, Value
 from irc.ir.kinds import CALL, IF, SUBGRAPHS
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ir.types import BOOL, FLOAT, INT
-from irc.ops import functional_by_default, record, resolve, schemas
+from irc.ops import functional_by_default, of_kind, record, resolve, schemas
 from irc.ops.layouts import contiguous_if, sees_layout
 from irc.ops.opaque import is_opaque
-from irc.ops.registry import of_kind
 
 _HANDING_ON = frozenset({CALL, "prim::SetAttr"})
 """What hands its operands to other functions of the module, or to the next run."""

@@ -11,11 +11,8 @@ import numpy as np
 
 from irc.alias import AliasDb
 from irc.alias.explain import Fact, why_written
-from irc.ir import Block, DType, Graph, Node, Opaque, Tensor, TensorType, Value
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Block, DType, EnumMember, Graph, Node, Opaque, Tensor, TensorType, Value, describe
 from irc.ir.metadata import quantization
-from irc.ir.node import describe
-from irc.ir.objects import EnumMember
 from irc.ops import record
 from irc.passes.base import MOST_EXPLAINED, PassContext, functional, name_of
 from irc.passes.quantised import QUANTISING, annotation_names

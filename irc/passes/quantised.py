@@ -9,13 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from irc.ir import DType, Graph, Node, Type, Value
-from irc.ir.constants import constant_tensor
-from irc.ir.kinds import GROUP
+from irc.ir import GROUP, DType, Graph, Node, Type, Value, constant_tensor
 from irc.ir.metadata import QUANTIZATION_TENSOR
 from irc.ir.region_flow import graphs_of
-from irc.ops import record
-from irc.ops.record import REARRANGING
+from irc.ops import REARRANGING, record
 
 QUANTISING = frozenset({"onnx::DequantizeLinear", "onnx::DynamicQuantizeLinear", "onnx::QuantizeLinear"})
 """They are kept as the model has them: not computed once for all, and not merged with equal ones."""

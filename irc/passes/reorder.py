@@ -16,9 +16,8 @@ from irc.alias import AliasDb
 from irc.alias.classes import ESCAPED, MemoryClasses
 from irc.alias.facts import OWN
 from irc.alias.location_sets import BigSet, members
-from irc.ir import Block, Graph, Node, Value
+from irc.ir import CONSTANT, Block, Graph, Node, Value
 from irc.ir.graph import gc_paused
-from irc.ir.kinds import CONSTANT
 from irc.ir.types import PrimType, TensorType, Type, may_be_equal
 from irc.ops.pointwise import inplace_variant_of, overwritable, reads_first
 from irc.passes.base import PassContext

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from irc.ir import Block, Graph, Node, Tensor, Value
+from irc.ir import CONSTANT, IDENTITY, Block, Graph, Node, Tensor, Value
 from irc.ir.builder import type_of_constant
-from irc.ir.kinds import CONSTANT, IDENTITY
 from irc.ir.metadata import SOURCE, merged, provenance
 from irc.ir.types import TENSOR, Type, refined
 from irc.ops.axes import APPEND, CONCAT

@@ -16,11 +16,10 @@ from typing import Any, ClassVar
 from irc.alias import AliasDb, analyze
 from irc.alias.memory_types import has_memory
 from irc.errors import Error
-from irc.ir import Block, DType, Graph, Module, Node, TensorType, Type, Value
+from irc.ir import Block, DType, Graph, Module, Node, Schema, TensorType, Type, Value
 from irc.ir.kinds import CALL, CONSTANT, GROUP, IF, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.polynomials import is_positive
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
-from irc.ir.schema import Schema
 from irc.ir.types import (
     Dim,
     ListType,
@@ -33,11 +32,10 @@ from irc.ir.types import (
     without_shapes,
 )
 from irc.ir.verify.operator_rules import node_error
-from irc.ops import record, resolve, schemas
+from irc.ops import of_kind, record, resolve, schemas
 from irc.ops.inference import Contents, Known, NodeTypes
 from irc.ops.opaque import is_opaque
 from irc.ops.record import Change
-from irc.ops.registry import of_kind
 from irc.ops.shape_rules import apply, tell_contents, types_told
 from irc.passes.base import PassContext, Worklist
 from irc.passes.inline import Inline

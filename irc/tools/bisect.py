@@ -25,9 +25,7 @@ from irc.alias import analyze
 from irc.compiler import count_nodes
 from irc.errors import Error
 from irc.fuser.subgraph import is_group
-from irc.ir import Module, Node
-from irc.ir.node import describe
-from irc.ir.region_flow import with_subgraphs
+from irc.ir import Module, Node, describe, with_subgraphs
 from irc.ops import Effects, effects_of
 from irc.passes import FixSizes, Pass, PassManager, Pipeline, Repeat, parse_pipeline, print_pass
 from irc.runtime.backends import AUTO, NUMPY, Backend

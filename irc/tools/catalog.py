@@ -24,9 +24,8 @@ from irc.frontend.onnx.contrib import ROWS, Row
 from irc.frontend.onnx.special import SPECIAL as IMPORTED
 from irc.frontend.onnx_export.decompositions import schema
 from irc.frontend.onnx_export.model import has_form
-from irc.ir import Graph
+from irc.ir import Graph, Schema
 from irc.ir.kinds import CONSTANT, GROUP, NAMES
-from irc.ir.schema import Schema
 from irc.ir.verify.operator_rules import form_rule
 from irc.ops import Effects, functional_by_default, schemas
 from irc.ops.onnx_signatures import all_kinds, check_onnx, signature, versions

@@ -27,13 +27,9 @@ from onnx.helper import get_attribute_value
 
 from irc.errors import Error
 from irc.frontend.onnx_export.decompositions import schema
-from irc.ir import Graph, Module, Node, Value
-from irc.ir.clone import dissolve_groups
+from irc.ir import CONSTANT, NONE, Graph, Module, Node, Tensor, Value, dissolve_groups
 from irc.ir.declarations import declared_type
-from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import function_name
-from irc.ir.tensor import Tensor
-from irc.ir.types import NONE
 from irc.passes import PassManager
 from irc.support.formatting import count, one_line
 from irc.tools.inspection import module_in

@@ -19,19 +19,13 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Graph, Node
-from irc.ir.clone import module_of
-from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir import CONSTANT, GROUP, Graph, Node, Tensor, TensorType, module_of, with_subgraphs
 from irc.ir.objects import tensors_of
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.tensor import Tensor
-from irc.ir.types import TensorType
-from irc.ops import record
+from irc.ops import ScalarSemantics, record
 from irc.ops.algebra import CAST, SINGLE, Apply, walk
 from irc.ops.axes import reduces
 from irc.ops.inference import Known, NodeTypes
 from irc.ops.pointwise import is_elementwise_kind
-from irc.ops.scalar import ScalarSemantics
 from irc.ops.shape_rules import sizes
 from irc.passes import FixSizes, PassManager
 from irc.passes.inline import Inline

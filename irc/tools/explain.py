@@ -22,15 +22,11 @@ import numpy as np
 
 from irc.alias import AliasDb, Kind, analyze
 from irc.alias.location_sets import intersects, members
-from irc.ir import Graph, Node, Value
+from irc.ir import CONSTANT, Graph, Node, Value, describe, with_subgraphs
 from irc.ir.clone import copy_graph, dissolve_groups
-from irc.ir.kinds import CONSTANT
-from irc.ir.node import describe
-from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import TensorType, Type, may_be_equal
-from irc.ops import record
+from irc.ops import REARRANGING, record
 from irc.ops.axes import APPEND, joined
-from irc.ops.record import REARRANGING
 from irc.passes import Growable, InPlace
 from irc.passes.base import PassContext, name_of
 from irc.passes.in_place import OTHER_FORM, LastUses

@@ -10,11 +10,8 @@ from typing import Any, cast
 
 from irc.compiler import fallbacks, load_module
 from irc.errors import Error, suggestion
-from irc.ir import Graph, Module
-from irc.ir.clone import module_of
+from irc.ir import Graph, Module, Type, callee, module_of, with_subgraphs
 from irc.ir.declarations import declared_type
-from irc.ir.region_flow import callee, with_subgraphs
-from irc.ir.types import Type
 from irc.ops.opaque import is_opaque, opaque_operators
 from irc.passes import PassManager
 from irc.runtime.file import is_saved, read

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from irc.ir import Value
-from irc.ir.clone import dissolve_groups, module_of
+from irc.ir import Value, dissolve_groups, module_of
 from irc.runtime.model import CompiledModel
 from irc.runtime.values import is_array
 from irc.support.formatting import count

@@ -7,9 +7,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from irc.errors import Error, error_text
-from irc.ir import Graph, Module, Node
-from irc.ir.kinds import CONSTANT
-from irc.ir.node import describe
+from irc.ir import CONSTANT, Graph, Module, Node, describe
 from irc.ir.text.printer import print_node
 from irc.passes import Pass, PassContext, PassManager
 from irc.passes.base import is_ours

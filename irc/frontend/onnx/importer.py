@@ -21,8 +21,7 @@ from irc.frontend.onnx.scan import RawFunction, RawGraph, RawNode, no_captures, 
 from irc.frontend.onnx.special import SPECIAL
 from irc.frontend.onnx.tensors import GRAPH, AttributeReader, Environment, TensorReader, substitute
 from irc.frontend.onnx.types import check_outputs, from_proto, text
-from irc.ir import Block, Graph, Module, Tensor, Value
-from irc.ir.constants import constant_tensor
+from irc.ir import Block, Graph, Module, Tensor, Value, constant_tensor
 from irc.ir.declarations import OUTPUT_TYPE
 from irc.ir.limits import MAX_SUBGRAPH_DEPTH
 from irc.ir.metadata import DOC_STRING, GRAPH_NAME

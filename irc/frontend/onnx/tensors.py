@@ -22,9 +22,8 @@ from irc.errors import Error
 from irc.frontend.onnx.files import DataFolder, FileSlice
 from irc.frontend.onnx.opsets import Operator
 from irc.frontend.onnx.types import Place, from_proto, text
-from irc.ir.limits import MAX_RANK
+from irc.ir import MAX_RANK, DType
 from irc.ir.tensor import Array, Tensor, sample
-from irc.ir.types import DType
 from irc.ops import record
 
 # How ONNX writes the elements of tensors: ``raw_data`` and the fields for single types.

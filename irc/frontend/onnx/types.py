@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any
 from onnx import helper
 
 from irc.errors import Error
-from irc.ir import DType, Graph, Module, TensorType, Type
+from irc.ir import CONSTANT, DType, Graph, Module, TensorType, Type
 from irc.ir.clone import clone_node, clone_nodes
 from irc.ir.declarations import declared_type
-from irc.ir.kinds import CONSTANT
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import ANY, INT, STR, TENSOR, DictType, ListType, OptionalType, merged, without_names, without_shapes
 

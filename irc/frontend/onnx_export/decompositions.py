@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Builder, Graph, Node, Tensor, Value
+from irc.ir import NONE, Builder, Dim, DType, Graph, ListType, Node, OptionalType, Tensor, TensorType, Type, Value
 from irc.ir.kinds import ATTENTION, CONSTANT, GELU, LAYER_NORM, MASKED_SOFTMAX, RMS_NORM, ROTATE_HALF, SWISH
 from irc.ir.metadata import provenance
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
-from irc.ir.types import NONE, Dim, DType, ListType, OptionalType, TensorType, Type
 from irc.ops import record, schemas
 from irc.ops.onnx_signatures import find, newest_opset, onnx_name, split_kind, versions
 from irc.ops.opaque import is_opaque, opaque_operator

@@ -23,10 +23,7 @@ from irc.errors import Error
 from irc.frontend.onnx_export.decompositions import DECOMPOSITIONS, choose, decompose, is_known
 from irc.frontend.onnx_export.graphs import FUNCTION_DOMAIN, FunctionWriter, GraphWriter, settle_declared
 from irc.frontend.onnx_export.tensors import InFile, Weights
-from irc.ir import Builder, Graph, Module, Node, Tensor
-from irc.ir.clone import dissolve_groups
-from irc.ir.constants import CONSTANT, constant_tensor
-from irc.ir.kinds import CALL, IF
+from irc.ir import CALL, CONSTANT, IF, Builder, Graph, Module, Node, Tensor, constant_tensor, dissolve_groups
 from irc.ir.region_flow import callee, graphs_of, with_subgraphs
 from irc.ir.types import FUNCTION, NONE, DType, Type
 from irc.ops.opaque import is_opaque

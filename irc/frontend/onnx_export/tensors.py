@@ -13,8 +13,7 @@ from onnx import AttributeProto, TensorProto
 from irc.errors import Error
 from irc.frontend.onnx.tensors import pack, raw_size
 from irc.frontend.onnx.types import to_proto
-from irc.ir import DType, Graph, Type
-from irc.ir.tensor import Array, Tensor
+from irc.ir import Array, DType, Graph, Tensor, Type
 
 # Tensors of the IR to ``TensorProto``.
 

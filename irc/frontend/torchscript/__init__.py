@@ -19,10 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from irc.frontend.torchscript.attributes import Read, bind_attributes
-from irc.ir import Builder, Graph, Module, Node, Value, parse_module
-from irc.ir.constants import is_none
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.schema import Schema
+from irc.ir import Builder, Graph, Module, Node, Schema, Value, is_none, parse_module, with_subgraphs
 from irc.ir.types import BOOL, INT, TENSOR, ClassType, TensorType, Type
 from irc.ir.verify.verifier import verify
 from irc.ops import record, resolve, schemas

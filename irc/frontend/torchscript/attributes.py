@@ -9,10 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Module, Node, Value
+from irc.ir import Array, Module, Node, Tensor, Value, with_subgraphs
 from irc.ir.objects import EnumMember, Object, map_leaves, named_tensors, with_members
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.tensor import Array, Tensor
 from irc.ir.types import NONE, ClassType, ListType, OptionalType, Type
 from irc.support.formatting import count
 

@@ -17,11 +17,8 @@ import numpy as np
 from irc.errors import Error
 from irc.frontend.torchscript import copy_into_outs
 from irc.frontend.torchscript.attributes import Read, is_plain
-from irc.ir import Graph, Module, Node, Value, parse_module, types
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Array, Graph, Module, Node, Tensor, Value, parse_module, types, with_subgraphs
 from irc.ir.objects import map_leaves, with_members
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.tensor import Array, Tensor
 from irc.ir.types import DType, FutureType, TensorType, Type, rebuilt, without_facts
 
 # Numbers that traces hold as tensors without dimensions.

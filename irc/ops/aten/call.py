@@ -11,8 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Value, types
-from irc.ir.schema import Schema
+from irc.ir import Schema, Value, types
 from irc.ir.types import NONE, SCALAR_TYPES, TENSOR, Dim, DType, ListType, OptionalType, Shape, TensorType, Type
 from irc.ops.algebra import AnyDType
 from irc.ops.aten.promotion import combined

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from irc.ir import types
-from irc.ir.types import DType, TensorType, Type
+from irc.ir import DType, TensorType, Type, types
 from irc.ops.aten.call import NUMBERS, Call, TorchFamily, element_type, like_first, like_first_if_float
 from irc.ops.record import Change, Effects
 from irc.ops.shape_rules import range_length

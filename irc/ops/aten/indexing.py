@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from functools import reduce
 
-from irc.ir import types
+from irc.ir import DType, OptionalType, Shape, TensorType, Type, types
 from irc.ir.polynomials import plus, product
-from irc.ir.types import DType, OptionalType, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import Call, TorchFamily, like_first, resized, result_type
 

@@ -7,13 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-from irc.ir.node import Node
-from irc.ir.types import Dim, DType, ListType, Shape, TensorType, Type
-from irc.ops import sizes
+from irc.ir import Dim, DType, ListType, Node, Shape, TensorType, Type
+from irc.ops import Effects, sizes
 from irc.ops.aten.call import Call, TorchFamily, common_type, like_first, like_first_if_float
 from irc.ops.axes import static
 from irc.ops.inference import UNKNOWN
-from irc.ops.record import Effects
 from irc.ops.shape_rules import for_each_element
 
 ROWS = """

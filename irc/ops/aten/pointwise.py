@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from irc.ir.types import DType, Shape, TensorType, Type
-from irc.ops import algebra, functions, sizes
+from irc.ops import Choice, Effects, ScalarSemantics, algebra, functions, sizes
 from irc.ops.algebra import (
     Expression,
     at_least,
@@ -40,8 +40,6 @@ from irc.ops.aten.call import (
     together,
 )
 from irc.ops.inference import UNKNOWN
-from irc.ops.record import Effects
-from irc.ops.scalar import Choice, ScalarSemantics
 
 FUNCTIONS = """
     aten::abs(Tensor self) -> Tensor | pointwise takes=uifc in-place=uif

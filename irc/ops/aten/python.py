@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from irc.ir.polynomials import product
 from irc.ir.types import DType, Shape, TensorType, Type
-from irc.ops import sizes
+from irc.ops import Effects, Movement, sizes
 from irc.ops.aten.call import Call, TorchFamily
-from irc.ops.record import Effects, Movement
 
 ROWS = """
     aten::size(Tensor self) -> int[] | layout=anew

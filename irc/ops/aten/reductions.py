@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irc.ir.node import Node
-from irc.ir.types import DType, Shape, TensorType, Type
+from irc.ir import DType, Node, Shape, TensorType, Type
 from irc.ops import sizes
 from irc.ops.aten.call import (
     Call,

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from irc.ir.limits import MAX_SIZE
+from irc.ir import MAX_SIZE, Dim, ListType, Shape, TensorType, Type
 from irc.ir.polynomials import product
-from irc.ir.types import Dim, ListType, Shape, TensorType, Type
 from irc.ops import regions, sizes, views
 from irc.ops.aten.call import COMPLEX, REAL, Call, TorchFamily, element_type, like_first, resized
 from irc.ops.record import Change

@@ -6,10 +6,9 @@ import math
 
 from irc.ir.polynomials import plus
 from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.ops import checks
+from irc.ops import Family, checks
 from irc.ops.inference import NodeTypes
 from irc.ops.onnx.reductions import image_axes
-from irc.ops.record import Family
 from irc.ops.shape_rules import for_each_element, sizes
 
 FAMILY = Family("onnx")

@@ -6,10 +6,9 @@ import numpy as np
 
 from irc.ir.polynomials import is_size
 from irc.ir.types import Dim, DType, TensorType, Type
-from irc.ops import checks
+from irc.ops import Effects, Family, checks
 from irc.ops.inference import MAX_CONTENTS, Contents, NodeTypes, as_contents, dims_array
 from irc.ops.onnx.shaping import unknown_sizes
-from irc.ops.record import Effects, Family
 from irc.ops.shape_rules import range_length, sliced
 
 FAMILY = Family(

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-from irc.ir.limits import MAX_ELEMENTS
+from irc.ir import MAX_ELEMENTS, Dim, DType, Shape, TensorType, Type
 from irc.ir.polynomials import times
-from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.ops import checks
+from irc.ops import Family, checks
 from irc.ops.inference import NodeTypes
-from irc.ops.record import Family
 
 FAMILY = Family("onnx")
 FAMILY.each(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from irc.ir.types import DType, Shape, TensorType, Type
-from irc.ops import checks, sizes
+from irc.ops import Family, Movement, checks, sizes
 from irc.ops.inference import Contents, NodeTypes, dims_array
-from irc.ops.record import Family, Movement
 from irc.ops.shape_rules import same_as_first
 
 FAMILY = Family("onnx")

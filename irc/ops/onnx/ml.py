@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from irc.ir.types import DType, TensorType
-from irc.ops import checks, sizes
+from irc.ops import Family, checks, sizes
 from irc.ops.inference import NodeTypes
-from irc.ops.record import Family
 
 FAMILY = Family("ai.onnx.ml")
 FAMILY.each("CastMap DictVectorizer ZipMap", kernel="ml")

@@ -7,10 +7,9 @@ from functools import partial, reduce
 
 from irc.ir.polynomials import is_positive, is_size, minus, plus, quotient, surely_differ, times
 from irc.ir.types import Dim, DType, TensorType, Type
-from irc.ops import algebra, functions
+from irc.ops import Family, Movement, algebra, functions
 from irc.ops.algebra import Expression, at_least, at_most, select
 from irc.ops.inference import Contents, NodeTypes, dims_array, elementwise
-from irc.ops.record import Family, Movement
 from irc.ops.scalar import Choice, ScalarSemantics, single
 from irc.ops.shape_rules import broadcast_as, compare, contents_by, for_each_element, same_as_first
 

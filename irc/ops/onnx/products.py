@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from irc.ir.types import DType, TensorType, Type
-from irc.ops import checks
+from irc.ops import Family, checks
 from irc.ops.inference import NodeTypes
-from irc.ops.record import Family
 from irc.ops.shape_rules import einsum_products, einsum_shape, matrix_product, same_as_first, sizes
 
 FAMILY = Family("onnx")

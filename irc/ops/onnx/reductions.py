@@ -7,14 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from irc.ir.constants import is_none
-from irc.ir.kinds import CONSTANT
-from irc.ir.node import Node
+from irc.ir import CONSTANT, Dim, DType, Node, Shape, TensorType, Type, is_none
 from irc.ir.polynomials import product
-from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.ops import checks
+from irc.ops import Family, checks
 from irc.ops.inference import Contents, NodeTypes, dims_array
-from irc.ops.record import Family
 from irc.ops.shape_rules import for_each_element, same_as_first
 
 FAMILY = Family("onnx")

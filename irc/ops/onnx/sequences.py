@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from irc.ir.types import DType, ListType, OptionalType, TensorType, Type
-from irc.ops import checks, sizes
+from irc.ops import Family, checks, sizes
 from irc.ops.inference import NodeTypes
-from irc.ops.record import Family
 
 FAMILY = Family(
     "onnx",

@@ -11,12 +11,10 @@ from functools import reduce
 
 import numpy as np
 
-from irc.ir.limits import MAX_RANK
+from irc.ir import MAX_RANK, Dim, DType, Shape, TensorType, Type
 from irc.ir.polynomials import is_positive, plus, product, quotient, times
-from irc.ir.types import Dim, DType, Shape, TensorType, Type
-from irc.ops import checks, regions
+from irc.ops import Family, Movement, checks, regions
 from irc.ops.inference import MAX_CONTENTS, Contents, NodeTypes, dims_array
-from irc.ops.record import Family, Movement
 from irc.ops.shape_rules import bounds, same_as_first, sliced
 
 FAMILY = Family(

@@ -15,13 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.ir import Node, Tensor, Value
-from irc.ir.constants import constant_tensor, constant_value, is_constant, one_number
+from irc.ir import Node, Tensor, Value, constant_tensor, constant_value, is_constant, one_number
 from irc.ir.kinds import ATTENTION, CONSTANT, MASKED_SOFTMAX, MATMUL, ROTATE_HALF
 from irc.ir.types import NONE, Dim, DType, TensorType
-from irc.ops import record
+from irc.ops import REARRANGING, record
 from irc.ops.inference import NodeTypes
-from irc.ops.record import REARRANGING
 from irc.passes.canonicalize.match import Match, is_needed_once, rewrite
 from irc.passes.quantised import is_dequantised
 

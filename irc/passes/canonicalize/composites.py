@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from irc.ir import DType, Node, Tensor, Value
-from irc.ir.constants import constant_tensor, one_number
+from irc.ir import DType, Node, Tensor, Value, constant_tensor, one_number
 from irc.ir.kinds import GELU, LAYER_NORM, RMS_NORM, SWISH
 from irc.passes.canonicalize.match import Match, rewrite
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from irc.ir import Graph, Node, Tensor, Value
-from irc.ir.constants import constant_tensor
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Graph, Node, Tensor, Value, constant_tensor
 from irc.ir.types import Dim, Type, with_plain_sizes
-from irc.ops import Operator, record
+from irc.ops import Operator, of_kind, record
 from irc.ops.inference import NodeTypes
-from irc.ops.registry import of_kind
 from irc.passes.base import PassContext
 from irc.passes.rewriter import Rewriter
 from irc.passes.shapes import Inference

@@ -11,10 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irc.ir import Value
-from irc.ir.constants import constant_tensor
-from irc.ir.tensor import Array
-from irc.ir.types import Dim
+from irc.ir import Array, Dim, Value, constant_tensor
 from irc.passes.canonicalize.match import Match, rewrite
 
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irc.ir import Node, Tensor, Value
-from irc.ir.constants import constant_value, is_constant
-from irc.ir.kinds import IDENTITY
+from irc.ir import IDENTITY, Node, Tensor, Value, constant_value, is_constant
 from irc.ir.polynomials import is_positive, product
 from irc.ops import Movement, record
 from irc.passes.canonicalize.match import Match, rewrite

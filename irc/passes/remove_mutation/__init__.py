@@ -18,10 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import EMPTY, LocationSet, contains, members
-from irc.ir import Block, Builder, Graph, Node, Value
-from irc.ir.clone import clone_node, counterpart
-from irc.ir.constants import constant_value
-from irc.ir.kinds import IDENTITY, IF
+from irc.ir import IDENTITY, IF, Block, Builder, Graph, Node, Value, clone_node, constant_value, counterpart
 from irc.ir.metadata import provenance
 from irc.ir.types import TENSOR, TensorType, Type
 from irc.ops.layouts import keeps_layout

@@ -8,11 +8,9 @@ from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from irc.alias import AliasDb
-from irc.ir import Block, Node, Value, types
+from irc.ir import INT, Block, ListType, Node, Schema, TensorType, Value, types
 from irc.ir.kinds import IF, ONNX_LOOP, PRIM_LOOP
 from irc.ir.region_flow import carried, slots
-from irc.ir.schema import Schema
-from irc.ir.types import INT, ListType, TensorType
 from irc.ops import Effects, effects, record, resolve, schemas
 from irc.ops.axes import APPEND, CONCAT
 from irc.ops.pointwise import inplace_variant, inplace_variant_of, keeps_type

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Node
-from irc.ir.types import DType
+from irc.ir import DType, Node
 from irc.runtime.bounds import pace
 from irc.runtime.kernels.numerics import FLOAT, HALF, narrowed, widened
 from irc.runtime.kernels.registry import computes

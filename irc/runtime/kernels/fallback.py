@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error, comes_from_outside
-from irc.ir import Node
-from irc.ir.kinds import DOMAINS
-from irc.ir.types import DType
+from irc.ir import DOMAINS, DType, Node
 from irc.ops.onnx_signatures import misfit
 from irc.ops.opaque import is_opaque
 from irc.runtime.arguments import onnx_type

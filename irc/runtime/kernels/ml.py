@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Node
-from irc.ir.limits import MAX_ELEMENTS
+from irc.ir import MAX_ELEMENTS, Node
 from irc.runtime.bounds import CURRENT, InnerLoops, check_work, pace
 from irc.runtime.kernels.elementwise import power
 from irc.runtime.kernels.registry import Kernel, Reader, always, computes, kernel, one_of

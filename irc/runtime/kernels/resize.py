@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Node
-from irc.ir.limits import MAX_RANK
+from irc.ir import MAX_RANK, Node
 from irc.runtime.kernels.registry import always, attribute, computes, one_of
 from irc.runtime.kernels.support import Array, axes_in, check_size, filled, is_half, placed, scratch, vector
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import Node
-from irc.ir.limits import MAX_RANK
+from irc.ir import MAX_RANK, Node
 from irc.ops.shape_rules import bounds
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.registry import Kernel, Reader, always, at_least, attribute, computes, kernel, one_of

@@ -17,8 +17,7 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from irc.errors import Error
-from irc.ir.limits import MAX_RANK
-from irc.ir.types import DType
+from irc.ir import MAX_RANK, DType
 from irc.runtime.bounds import CURRENT, NONE
 from irc.runtime.values import Array, owner
 

@@ -12,11 +12,8 @@ import numpy as np
 
 from irc.compiler import load_module
 from irc.errors import Error
-from irc.ir import Graph, Module, Value
+from irc.ir import CALL, CONSTANT, Graph, Module, TensorType, Value, with_subgraphs
 from irc.ir.declarations import sizes_text
-from irc.ir.kinds import CALL, CONSTANT
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.types import TensorType
 from irc.ops import Effects, effects_of
 from irc.passes import PassManager
 from irc.runtime.model import CompiledModel

@@ -18,11 +18,7 @@ from onnx import ModelProto
 
 from irc.compiler import load_module
 from irc.errors import Error
-from irc.ir import Graph, Module
-from irc.ir.clone import module_of
-from irc.ir.kinds import CONSTANT
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.types import DType
+from irc.ir import CONSTANT, DType, Graph, Module, module_of, with_subgraphs
 from irc.passes import PassManager
 from irc.passes.shapes import ShapeInference
 from irc.runtime.backends import NUMPY

@@ -19,8 +19,7 @@ from onnx.helper import get_attribute_value
 from irc.frontend.onnx.importer import FRACTIONAL_SINCE, PRODUCER
 from irc.frontend.onnx.tensors import decode, pack
 from irc.frontend.onnx_export.model import nodes_in
-from irc.ir.tensor import Array
-from irc.ir.types import DType
+from irc.ir import Array, DType
 from irc.ops import record, records
 from irc.ops.onnx_signatures import find
 from irc.runtime.threads import usable_processors

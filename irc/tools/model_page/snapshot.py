@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 from irc.alias.explain import ways
 from irc.drawing.layout import lay_out
 from irc.drawing.svg import cut
-from irc.ir import Graph, Node, Value
+from irc.ir import CALL, CONSTANT, Block, Graph, Node, Value, callee
 from irc.ir.drawing import box_of, inner_blocks, scope_of
-from irc.ir.kinds import CALL, CONSTANT
 from irc.ir.metadata import sources
-from irc.ir.node import Block
-from irc.ir.region_flow import callee
 from irc.support.formatting import one_line
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import types
+from irc.ir import MAX_RANK, MAX_SIZE, types
 from irc.ir.declarations import sizes_text
-from irc.ir.limits import MAX_RANK, MAX_SIZE
 from irc.ir.types import DType, ListType, OptionalType, Shape, TensorType, TupleType, Type
 from irc.runtime.arguments import Argument
 from irc.runtime.values import is_array, is_sequence

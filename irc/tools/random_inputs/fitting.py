@@ -15,9 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from irc.errors import Error
-from irc.ir import Graph, Node, Value
-from irc.ir.kinds import CONSTANT
-from irc.ir.types import TensorType, Type
+from irc.ir import CONSTANT, Graph, Node, TensorType, Type, Value
 from irc.ops import record
 from irc.passes.shapes import Inference
 from irc.runtime.arena import GrowingKeys

@@ -12,11 +12,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from irc.ir import Graph, Node, Value
-from irc.ir.constants import constant_tensor, one_number
+from irc.ir import DType, Graph, Node, Shape, TensorType, Value, constant_tensor, one_number
 from irc.ir.kinds import CALL, GROUP, IF, LOOPS, ONNX_LOOP
 from irc.ir.region_flow import callee, inner_graph, slots
-from irc.ir.types import DType, Shape, TensorType
 from irc.ops import records
 from irc.ops.record import MOVING
 from irc.tools.random_inputs.draw import Domain
