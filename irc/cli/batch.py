@@ -41,7 +41,7 @@ def add_batch(commands: options.Commands) -> None:
         ("inspect", "say what each model takes, gives and costs", _add_inspect),
         ("bench", "time each model", bench.add_bench_options),
     ):
-        each = options.add_command(inner, name, purpose, EXAMPLES)
+        each = options.add_command(inner, name, purpose, EXAMPLES, run_batch)
         said = "models, and folders whose .onnx files are meant, those in folders below too"
         each.add_argument("paths", nargs="+", metavar="PATH", help=said)
         unknown = "refuse ONNX operators that irc does not know"
@@ -58,21 +58,18 @@ def add_batch(commands: options.Commands) -> None:
         if name != "bench":
             options.option(group, "--threads", "N", "threads for each process (default 1)", options.threads)
             options.flag(group, "--json", "outcomes as JSON, one a line, on stdout instead of a table")
-        each.set_defaults(run=run_batch, command=name)
+        each.set_defaults(command=name)
 
 
 def _add_compile(parser: argparse.ArgumentParser) -> None:
     options.option(parser, "-o/--output", "FOLDER", "write what is compiled there, in folders as those of the models")
     formats = ("irc", "onnx")
     parser.add_argument("--format", choices=formats, default=formats[0], help="of what is written (default irc)")
-    options.add_pipeline(parser)
-    options.add_backend(parser)
+    options.add(parser, options.add_pipeline, options.add_backend)
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
-    options.add_pipeline(parser)
-    options.add_backend(parser)
-    options.add_inputs(parser)
+    options.add(parser, options.add_pipeline, options.add_backend, options.add_inputs)
 
 
 def _add_inspect(parser: argparse.ArgumentParser) -> None:

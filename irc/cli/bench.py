@@ -26,10 +26,8 @@ EXAMPLES = """\
 
 def add_bench(commands: options.Commands) -> None:
     """Add ``bench``."""
-    parser = options.add_command(commands, "bench", "time a model, next to other runtimes", EXAMPLES)
-    options.add_model(parser)
-    add_bench_options(parser)
-    parser.set_defaults(run=run_bench)
+    parser = options.add_command(commands, "bench", "time a model, next to other runtimes", EXAMPLES, run_bench)
+    options.add(parser, options.add_model, add_bench_options)
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
@@ -42,11 +40,8 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--warm-up", type=options.whole_number, default=3, metavar="N", help=said)
     said = "how many threads each runtime may use (default: as many as it chooses)"
     options.option(parser, "--threads", "N", said, options.threads)
-    parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
-    options.add_inputs(parser)
-    options.add_pipeline(parser, None)
-    options.add_backend(parser)
-    options.add_json(parser)
+    options.add(parser, options.add_seed, options.add_inputs, options.add_pipeline_unless_compiled)
+    options.add(parser, options.add_backend, options.add_json)
 
 
 def run_bench(given: argparse.Namespace) -> int:

@@ -19,16 +19,12 @@ BISECT_EXAMPLES = """\
 def add_bisect(commands: options.Commands) -> None:
     """Add ``bisect``."""
     purpose = "find the rewrite, kernel or backend that makes a model wrong, and the smallest part that shows it"
-    parser = options.add_command(commands, "bisect", purpose, BISECT_EXAMPLES)
+    parser = options.add_command(commands, "bisect", purpose, BISECT_EXAMPLES, run_bisect)
     options.add_model(parser)
     said = "folder for the part (.onnx, or .irc where ONNX cannot say it), its inputs (.npz), what was found (.txt)"
     parser.add_argument("-o", "--output", metavar="DIR", default=".", help=f"{said} (default: the current one)")
-    options.add_pipeline(parser)
-    options.add_backend(parser)
-    options.add_inputs(parser)
-    parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
-    options.add_json(parser)
-    parser.set_defaults(run=run_bisect)
+    options.add(parser, options.add_pipeline, options.add_backend)
+    options.add(parser, options.add_inputs, options.add_seed, options.add_json)
 
 
 def run_bisect(given: argparse.Namespace) -> int:
@@ -84,7 +80,7 @@ then that part of the model is needed. It runs in the current folder."""
 def add_reduce(commands: options.Commands) -> None:
     """Add ``reduce``."""
     purpose = "find the smallest part of a model for which a command still ends with status 0"
-    parser = options.add_command(commands, "reduce", purpose, REDUCE_EXAMPLES)
+    parser = options.add_command(commands, "reduce", purpose, REDUCE_EXAMPLES, run_reduce)
     options.add_model(parser)
     said = (
         "ends with status 0 if a model still shows it; {} stands for the path of the model (default: last), "
@@ -95,10 +91,7 @@ def add_reduce(commands: options.Commands) -> None:
     options.option(parser, "--timeout", "S", said, options.seconds)
     said = "where to write the part, as ONNX; its inputs go beside it, as .npz (default: reduced-MODEL.onnx)"
     options.option(parser, "-o/--output", "OUT.onnx", said)
-    options.add_inputs(parser)
-    parser.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
-    options.add_json(parser)
-    parser.set_defaults(run=run_reduce)
+    options.add(parser, options.add_inputs, options.add_seed, options.add_json)
 
 
 def run_reduce(given: argparse.Namespace) -> int:

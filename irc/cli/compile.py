@@ -34,16 +34,14 @@ COMPILE_EXAMPLES = """\
 def add_compile(commands: options.Commands) -> None:
     """Add ``compile``."""
     parser = options.add_command(
-        commands, "compile", "optimise a model, report on it, write it as .irc or .onnx", COMPILE_EXAMPLES
+        commands, "compile", "optimise a model, report on it, write it as .irc or .onnx", COMPILE_EXAMPLES, run_compile
     )
     options.add_model(parser, "ONNX file, or IR text (.ir, .txt, - for stdin)")
     said = "where to write it: OUT.irc, the compiled model, or OUT.onnx, as ONNX"
     options.option(parser, "-o/--output", "OUT", said)
     said = "OUT.onnx: weights of that many bytes or more (1000, 500K: powers of 1024) go to OUT.onnx.data; by default, "
     options.option(parser, "--external-data", "BYTES", f"{said}if the model exceeds 2 GB", options.size)
-    options.add_pipeline(parser)
-    options.add_backend(parser)
-    options.add_explain(parser)
+    options.add(parser, options.add_pipeline, options.add_backend, options.add_explain)
     options.flag(parser, "--verbose", "also passes with their times, all operators, kinds of groups, the backend")
     options.add_json(parser)
     check = parser.add_argument_group("checking")
@@ -53,7 +51,6 @@ def add_compile(commands: options.Commands) -> None:
     options.flag(check, "--layers", said)
     options.add_inputs(check)
     options.add_instruments(parser)
-    parser.set_defaults(run=run_compile)
 
 
 def run_compile(given: argparse.Namespace) -> int:
@@ -168,15 +165,12 @@ OPT_EXAMPLES = """\
 
 def add_opt(commands: options.Commands) -> None:
     """Add ``opt``."""
-    parser = options.add_command(commands, "opt", "run passes over IR text", OPT_EXAMPLES)
+    parser = options.add_command(commands, "opt", "run passes over IR text", OPT_EXAMPLES, run_opt)
     options.add_model(parser, "IR text (.ir, .txt, - for stdin); also ONNX and .irc files")
     options.add_pipeline(parser, "")
     options.add_strict(parser)
     options.option(parser, "-o/--output", "OUT.ir", "where to write the text (default: stdout)")
-    options.add_explain(parser)
-    options.add_json(parser)
-    options.add_instruments(parser)
-    parser.set_defaults(run=run_opt)
+    options.add(parser, options.add_explain, options.add_json, options.add_instruments)
 
 
 def run_opt(given: argparse.Namespace) -> int:

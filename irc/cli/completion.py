@@ -22,9 +22,8 @@ _FILES = ("MODEL", "A", "B", "PATH", "FILE", "OUT", "FOLDER", "DIR")
 def add_completion(commands: options.Commands) -> None:
     """Add ``completion``."""
     purpose = "print a script that lets a shell complete commands, options and files"
-    parser = options.add_command(commands, "completion", purpose, EXAMPLES)
+    parser = options.add_command(commands, "completion", purpose, EXAMPLES, print_completion)
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
-    parser.set_defaults(run=print_completion)
 
 
 def print_completion(given: argparse.Namespace) -> int:

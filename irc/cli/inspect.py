@@ -29,23 +29,20 @@ ALIAS_EXAMPLES = """\
 
 def add_print_and_alias(commands: options.Commands) -> None:
     """Add ``print`` and ``alias``."""
-    shown = options.add_command(commands, "print", "print a model as IR text", PRINT_EXAMPLES)
+    shown = options.add_command(commands, "print", "print a model as IR text", PRINT_EXAMPLES, print_ir)
     options.add_model(shown)
     shown.add_argument(
         "--format", choices=("text", "svg"), default="text", help="IR text (default), or a picture, as SVG"
     )
     options.add_json(shown)
-    shown.set_defaults(run=print_ir)
 
-    alias = options.add_command(commands, "alias", "show which values may share memory", ALIAS_EXAMPLES)
-    options.add_model(alias)
-    options.add_strict(alias)
+    alias = options.add_command(commands, "alias", "show which values may share memory", ALIAS_EXAMPLES, print_alias)
+    options.add(alias, options.add_model, options.add_strict)
     formats = "text (default), dot, which is Graphviz's language, or svg, a picture"
     alias.add_argument("--format", choices=tuple(_FORMATS), default="text", help=formats)
     said = "why two values may share memory, and what writes them"
     alias.add_argument("--why", nargs=2, metavar=("A", "B"), help=said)
     options.add_json(alias)
-    alias.set_defaults(run=print_alias)
 
 
 def print_ir(given: argparse.Namespace) -> int:
@@ -153,11 +150,11 @@ how many schemas= it has; then as far as it is so
 
 def add_operators(commands: options.Commands) -> None:
     """Add ``operators``."""
-    parser = options.add_command(commands, "operators", "list operators, or say all about some", OPERATORS_EXAMPLES)
+    purpose = "list operators, or say all about some"
+    parser = options.add_command(commands, "operators", purpose, OPERATORS_EXAMPLES, print_operators)
     parser.description = f"{parser.description}\n\n{COLUMNS}"
     parser.add_argument("names", nargs="*", metavar="NAME", help="such as Conv, onnx::Conv, aten::add_")
     options.add_json(parser)
-    parser.set_defaults(run=print_operators)
 
 
 def print_operators(given: argparse.Namespace) -> int:

@@ -21,11 +21,11 @@ INSPECT_EXAMPLES = """\
 
 def add_inspect(commands: options.Commands) -> None:
     """Add ``inspect``."""
-    parser = options.add_command(commands, "inspect", "say what a model takes, gives and costs", INSPECT_EXAMPLES)
+    purpose = "say what a model takes, gives and costs"
+    parser = options.add_command(commands, "inspect", purpose, INSPECT_EXAMPLES, run_inspect)
     options.add_model(parser)
     options.add_dim(parser, "size of a named dimension that operations are counted for (default: 1)")
     options.add_json(parser)
-    parser.set_defaults(run=run_inspect)
 
 
 def inspected(given: argparse.Namespace) -> Inspection:
@@ -50,7 +50,8 @@ EXTRACT_EXAMPLES = """\
 
 def add_extract(commands: options.Commands) -> None:
     """Add ``extract``."""
-    parser = options.add_command(commands, "extract", "write a part of a model as a model", EXTRACT_EXAMPLES)
+    purpose = "write a part of a model as a model"
+    parser = options.add_command(commands, "extract", purpose, EXTRACT_EXAMPLES, run_extract)
     options.add_model(parser)
     said = "values that the part is given, its inputs (default: the model's inputs that it needs)"
     parser.add_argument("--from", dest="start", action="append", metavar="NAMES", help=said)
@@ -61,7 +62,6 @@ def add_extract(commands: options.Commands) -> None:
     said = "OUT.onnx: weights of that many bytes or more go to OUT.onnx.data; by default, if the part exceeds 2 GB"
     options.option(parser, "--external-data", "BYTES", said, options.size)
     options.add_json(parser)
-    parser.set_defaults(run=run_extract)
 
 
 def run_extract(given: argparse.Namespace) -> int:
@@ -130,13 +130,12 @@ DIFF_EXAMPLES = """\
 
 def add_diff(commands: options.Commands) -> None:
     """Add ``diff``."""
-    parser = options.add_command(commands, "diff", "say what differs between two models", DIFF_EXAMPLES)
+    parser = options.add_command(commands, "diff", "say what differs between two models", DIFF_EXAMPLES, run_diff)
     parser.epilog = f"{parser.epilog}\n\nThe exit status is 1 if anything differs, else 0, and then nothing is printed."
     for name in ("A", "B"):
         said = "ONNX file, .irc file, or IR text (.ir, .txt, - for stdin)"
         parser.add_argument(name.lower(), metavar=name, type=options.ModelFile, help=said)
     options.add_json(parser)
-    parser.set_defaults(run=run_diff)
 
 
 def run_diff(given: argparse.Namespace) -> int:

@@ -119,8 +119,10 @@ Options = Any
 """A parser or a group of its options, whose class is private."""
 
 
-def add_command(commands: Commands, name: str, purpose: str, examples: str) -> argparse.ArgumentParser:
-    """Add a subcommand with ``purpose`` in the list of commands and ``examples`` at the end of its help.
+def add_command(
+    commands: Commands, name: str, purpose: str, examples: str, run: Callable[[argparse.Namespace], int] | None = None
+) -> argparse.ArgumentParser:
+    """Add a subcommand that ``run`` runs, with ``purpose`` in the list of commands, ``examples`` at the end of its help.
 
     Its options have ``usage_error``, which reports what is wrong with them and ends the program.
     """
@@ -132,7 +134,7 @@ def add_command(commands: Commands, name: str, purpose: str, examples: str) -> a
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(usage_error=parser.error)
+    parser.set_defaults(run=run, usage_error=parser.error)
     flag(parser, "--traceback", "show where in the program an error was raised, and what caused it")
     said = "run this file first: what it registers (passes, operators, kernels...) can be used (several times)"
     parser.add_argument("--load", action="append", default=[], metavar="FILE.py", help=said)
@@ -147,6 +149,12 @@ def flag(parser: Options, name: str, said: str) -> None:
 def option(parser: Options, name: str, metavar: str, said: str, read: Callable[[str], Any] = str) -> None:
     """Add an option whose value ``read`` takes; None if it is not given. ``-o/--output`` has a short name."""
     parser.add_argument(*name.split("/"), metavar=metavar, type=read, help=said)
+
+
+def add(parser: Options, *options: Callable[[Options], None]) -> None:
+    """Add options that several commands have, each by a function below."""
+    for each in options:
+        each(parser)
 
 
 def add_model(
@@ -195,6 +203,11 @@ class _ListPasses(argparse.Action):
         width = max(map(len, named))
         emit("\n".join(f"{name:{width}}  {said}" for name, said in named.items()))
         parser.exit()
+
+
+def add_pipeline_unless_compiled(parser: argparse.ArgumentParser) -> None:
+    """As `add_pipeline`, for a command whose model may be compiled already."""
+    add_pipeline(parser, None)
 
 
 def pipeline(given: argparse.Namespace) -> str:
@@ -273,6 +286,11 @@ def add_inputs(parser: Options) -> None:
     add_dim(parser, f"{said}; unlike --fix, it does not change the model")
     said = "shape of an input that is made up, such as x=1,3,640,640 (several times for several inputs)"
     _add_by_name(parser, "--shape", _shape, said, "shape")
+
+
+def add_seed(parser: Options) -> None:
+    """Add ``--seed``."""
+    parser.add_argument("--seed", type=seed, default=0, help="seed of the inputs that are not given")
 
 
 def add_dim(parser: Options, said: str) -> None:

@@ -28,16 +28,14 @@ EXAMPLES = """\
 
 def add_report(commands: options.Commands) -> None:
     """Add ``report``."""
-    parser = options.add_command(commands, "report", "show a model, its aliases and its memory in a browser", EXAMPLES)
+    purpose = "show a model, its aliases and its memory in a browser"
+    parser = options.add_command(commands, "report", purpose, EXAMPLES, run_report)
     options.add_model(parser)
     options.option(parser, "-o/--output", "OUT.html", "where to write the page (default: stdout)")
-    options.add_pipeline(parser, None)
-    options.add_backend(parser)
+    options.add(parser, options.add_pipeline_unless_compiled, options.add_backend)
     profile = parser.add_argument_group("profiling")
     options.flag(profile, "--profile", "run the model three times, and show the time of each node in the third run")
-    options.add_inputs(profile)
-    profile.add_argument("--seed", type=options.seed, default=0, help="seed of the inputs that are not given")
-    parser.set_defaults(run=run_report)
+    options.add(profile, options.add_inputs, options.add_seed)
 
 
 def run_report(given: argparse.Namespace) -> int:

@@ -28,19 +28,14 @@ WARM_UP = 2
 
 def add_run(commands: options.Commands) -> None:
     """Add ``run``."""
-    parser = options.add_command(commands, "run", "run a model on .npy inputs", RUN_EXAMPLES)
-    options.add_model(parser)
-    options.add_inputs(parser)
+    parser = options.add_command(commands, "run", "run a model on .npy inputs", RUN_EXAMPLES, run_model)
+    options.add(parser, options.add_model, options.add_inputs)
     options.option(parser, "--seed", "SEED", "make up the inputs that are not given, from this seed", options.seed)
     options.option(parser, "-o/--output", "OUT.npz", "where to write the outputs")
     options.flag(parser, "--profile", "run three times and say where time and memory of the third run go")
     options.option(parser, "--trace", "OUT.json", "write the profile as a trace file, for Chrome or Perfetto")
     options.option(parser, "--threads", "N", "how many threads matrix products may use", options.threads)
-    options.add_pipeline(parser, None)
-    options.add_backend(parser)
-    options.add_limits(parser)
-    options.add_json(parser)
-    parser.set_defaults(run=run_model)
+    options.add(parser, options.add_pipeline_unless_compiled, options.add_backend, options.add_limits, options.add_json)
 
 
 def run_model(given: argparse.Namespace) -> int:
