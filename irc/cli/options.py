@@ -122,7 +122,7 @@ Options = Any
 def add_command(
     commands: Commands, name: str, purpose: str, examples: str, run: Callable[[argparse.Namespace], int] | None = None
 ) -> argparse.ArgumentParser:
-    """Add a subcommand that ``run`` runs, with ``purpose`` in the list of commands, ``examples`` at the end of its help.
+    """Add a subcommand that ``run`` runs; its help says its ``purpose``, and ends with ``examples``.
 
     Its options have ``usage_error``, which reports what is wrong with them and ends the program.
     """

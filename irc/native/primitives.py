@@ -27,7 +27,7 @@ from irc.native.lanes import (
 )
 from irc.native.loops import function
 from irc.native.row_operators import REDUCERS
-from irc.ops import functions
+from irc.ops import algebra
 from irc.ops.algebra import BOOL, CAST, DOUBLE, AnyDType, Apply, Expression, Operand, Primitive
 
 UINT64 = np.dtype(np.uint64)
@@ -276,12 +276,12 @@ PRIMITIVES: dict[str, Callable[..., Lanes]] = {
 # -- expressions ---------------------------------------------------------------
 
 COMPOUNDS: dict[Any, str] = {
-    functions.gelu: "gelu",
-    functions.gelu_tanh: "gelu_tanh",
-    functions.mish: "mish",
-    functions.sigmoid: "sigmoid",
-    functions.silu: "silu",
-    functions.softplus: "softplus",
+    algebra.gelu: "gelu",
+    algebra.gelu_tanh: "gelu_tanh",
+    algebra.mish: "mish",
+    algebra.sigmoid: "sigmoid",
+    algebra.silu: "silu",
+    algebra.softplus: "softplus",
 }
 """Semantics that the library has whole, which is faster than their primitives one by one."""
 

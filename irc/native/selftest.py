@@ -22,8 +22,7 @@ from irc.native.primitives import COMPOUNDS
 from irc.native.programs import Domain, Leaf, Program, Result, described, schedule
 from irc.native.target import current
 from irc.ops import algebra
-from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType, Apply, Expression, Operand, Primitive, cast
-from irc.ops.functions import erf
+from irc.ops.algebra import BOOL, DOUBLE, SINGLE, AnyDType, Apply, Expression, Operand, Primitive, cast, erf
 from irc.runtime.kernels.expressions import of_expression
 
 _BYTE = np.dtype(np.uint8)

@@ -13,10 +13,8 @@ from types import MappingProxyType
 from typing import Any
 from typing import cast as cast_type
 
-import numpy as np
-
 from irc.errors import Error
-from irc.ops.algebra import DOUBLE, AnyDType, Expression, Operand, Primitive, cast
+from irc.ops.algebra import DOUBLE, AnyDType, Expression, Operand, Primitive, cast, single
 
 Function = Callable[..., Any]
 """``(x, y, ..., *, attribute=default, ...) -> Expression``: positional parameters are the operands, None for those that
@@ -148,8 +146,3 @@ def trace(semantics: Primitive | Function, dtypes: Sequence[AnyDType | None], fl
     found = compute(*[None if x is None else cast(x, DOUBLE) for x in operands])
     first = dtypes[0]
     return found if first is None else cast(found, first)
-
-
-def single(value: float) -> float:
-    """``value`` rounded to float32, as the attributes of ONNX are."""
-    return float(np.float32(value))

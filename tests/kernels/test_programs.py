@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irc.ops import functions
+from irc.ops import algebra
 from irc.ops.algebra import SINGLE, Expression, Operand, maximum, select
 from irc.ops.aten import pointwise
 from irc.runtime.kernels import expressions
@@ -20,10 +20,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize(
     ("semantics", "arrays"),
     [
-        (functions.sigmoid, 0),
-        (functions.softplus, 1),
-        (functions.mish, 2),
-        (functions.gelu, 2),
+        (algebra.sigmoid, 0),
+        (algebra.softplus, 1),
+        (algebra.mish, 2),
+        (algebra.gelu, 2),
         (pointwise.relu6, 0),
         (pointwise.leaky_relu, 1),
         (pointwise.hardswish, 1),

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from irc.ir.types import DType, Shape, TensorType, Type
-from irc.ops import Choice, Effects, ScalarSemantics, algebra, functions, sizes
+from irc.ops import Choice, Effects, ScalarSemantics, algebra, sizes
 from irc.ops.algebra import (
     Expression,
     at_least,
@@ -211,7 +211,7 @@ FAMILY.primitives(
     "exp exp2 expm1 i0 lgamma log log10 log1p log2 neg=negative reciprocal sin sinh special_i0e=i0e special_i1=i1 "
     "special_i1e=i1e sqrt tan tanh"
 )
-FAMILY.add(ScalarSemantics("aten::sigmoid", functions.sigmoid, ulp=4.0), ScalarSemantics("aten::clamp", functions.clip))
+FAMILY.add(ScalarSemantics("aten::sigmoid", algebra.sigmoid, ulp=4.0), ScalarSemantics("aten::clamp", algebra.clip))
 
 
 FAMILY.unary("rsqrt", lambda x: algebra.reciprocal(algebra.sqrt(x)), ulp=2.0)
@@ -315,12 +315,12 @@ FAMILY.each("rrelu rrelu_", effects=Effects.RANDOM, random_switch="training")
 FAMILY.add(
     ScalarSemantics(
         "aten::gelu",
-        Choice("approximate", {"none": functions.gelu, "tanh": functions.gelu_tanh}, "none"),
+        Choice("approximate", {"none": algebra.gelu, "tanh": algebra.gelu_tanh}, "none"),
         ulp=4.0,
         scale=0.25,
     ),
-    ScalarSemantics("aten::mish", functions.mish, ulp=8.0),
-    ScalarSemantics("aten::silu", functions.silu, ulp=8.0, scale=1e-3),
+    ScalarSemantics("aten::mish", algebra.mish, ulp=8.0),
+    ScalarSemantics("aten::silu", algebra.silu, ulp=8.0, scale=1e-3),
 )
 
 

@@ -7,10 +7,9 @@ from functools import partial, reduce
 
 from irc.ir.polynomials import is_positive, is_size, minus, plus, quotient, surely_differ, times
 from irc.ir.types import Dim, DType, TensorType, Type
-from irc.ops import Family, Movement, algebra, functions
-from irc.ops.algebra import Expression, at_least, at_most, select
+from irc.ops import Choice, Family, Movement, ScalarSemantics, algebra
+from irc.ops.algebra import Expression, at_least, at_most, select, single
 from irc.ops.inference import Contents, NodeTypes, dims_array, elementwise
-from irc.ops.scalar import Choice, ScalarSemantics, single
 from irc.ops.shape_rules import broadcast_as, compare, contents_by, for_each_element, same_as_first
 
 FAMILY = Family("onnx")
@@ -39,9 +38,9 @@ def mean(*operands: Expression) -> Expression:
     return total / len(operands)
 
 
-FAMILY.add(ScalarSemantics("onnx::Clip", functions.clip, since=11))
-FAMILY.unary("Clip", lambda x, *, min=-_LARGEST, max=_LARGEST: functions.clip(x, min, max), since=6)
-FAMILY.unary("Clip", lambda x, *, min=None, max=None: functions.clip(x, min, max), since=1)
+FAMILY.add(ScalarSemantics("onnx::Clip", algebra.clip, since=11))
+FAMILY.unary("Clip", lambda x, *, min=-_LARGEST, max=_LARGEST: algebra.clip(x, min, max), since=6)
+FAMILY.unary("Clip", lambda x, *, min=None, max=None: algebra.clip(x, min, max), since=1)
 
 
 # -- contents --------------------------------------------------------------------
@@ -139,17 +138,17 @@ def dynamic_quantize(c: NodeTypes) -> list[Type]:
 
 
 FAMILY.add(
-    ScalarSemantics("onnx::Erf", functions.erf, floats=True),
+    ScalarSemantics("onnx::Erf", algebra.erf, floats=True),
     ScalarSemantics(
         "onnx::Gelu",
-        Choice("approximate", {"none": functions.gelu, "tanh": functions.gelu_tanh}, "none"),
+        Choice("approximate", {"none": algebra.gelu, "tanh": algebra.gelu_tanh}, "none"),
         floats=True,
         ulp=4.0,
         scale=0.25,
     ),
-    ScalarSemantics("onnx::Mish", functions.mish, floats=True, ulp=8.0),
-    ScalarSemantics("onnx::Sigmoid", functions.sigmoid, floats=True, ulp=4.0),
-    ScalarSemantics("onnx::Softplus", functions.softplus, floats=True, ulp=4.0),
+    ScalarSemantics("onnx::Mish", algebra.mish, floats=True, ulp=8.0),
+    ScalarSemantics("onnx::Sigmoid", algebra.sigmoid, floats=True, ulp=4.0),
+    ScalarSemantics("onnx::Softplus", algebra.softplus, floats=True, ulp=4.0),
 )
 FAMILY.each("Gelu", attributes={"approximate": ("none", "tanh")})
 FAMILY.each("Gelu Swish", decomposed=True)
@@ -162,7 +161,7 @@ FAMILY.unary("Relu", lambda x: at_least(x, 0))
 
 @FAMILY.semantics("onnx::Swish", floats=True, ulp=8.0, scale=1e-3)
 def swish(x: Expression, *, alpha: float = 1.0) -> Expression:
-    """X sigmoid(alpha x), as x / (1 + exp(-alpha x)), for which holds what `functions.sigmoid` says."""
+    """X sigmoid(alpha x), as x / (1 + exp(-alpha x)), for which holds what `algebra.sigmoid` says."""
     return x / (algebra.exp(x * -alpha) + 1)
 
 

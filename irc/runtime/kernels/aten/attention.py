@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irc.errors import Error
-from irc.ops import functions
+from irc.ops import algebra
 from irc.runtime.kernels.aten.creation import factors
 from irc.runtime.kernels.aten.element_types import BOOL, FLOAT32
 from irc.runtime.kernels.aten.linear_algebra import linear
@@ -21,7 +21,7 @@ from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.softmax import softmax
 from irc.runtime.kernels.support import Array, broadcast_shape, filled
 
-_GELU = of_expression(functions.gelu, 1)
+_GELU = of_expression(algebra.gelu, 1)
 
 
 @aten("scaled_dot_product_attention")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.errors import Error
-from irc.ops import functions
+from irc.ops import algebra
 from irc.runtime.kernels import recurrent
 from irc.runtime.kernels.aten.creation import factors
 from irc.runtime.kernels.aten.element_types import INT64, element_of, result_type
@@ -58,7 +58,7 @@ table(
 # -- recurrent layers ----------------------------------------------------------
 
 
-_sigmoid = of_expression(functions.sigmoid, 1)
+_sigmoid = of_expression(algebra.sigmoid, 1)
 
 
 @dataclass(frozen=True)
