@@ -378,8 +378,8 @@ class GraphBuilder:
         wrong = misfit(operator.kind, operator.version, tuple(map(_surely, given)))
         if wrong is not None:
             raise Error("IRC136", f"{wrong}, at version {operator.version}", str(raw))
-        types = output_types(operator, given, attributes, len(names))
-        return self.create(block, operator.kind, inputs, types, names, attributes, operator.version, raw.name).outputs
+        node = self.create(block, operator.kind, inputs, (), (), attributes, operator.version, raw.name)
+        return self.add_outputs(node, output_types(operator, node, len(names)), names)
 
     def _settled(self, value: Value, declared: TypeProto, where: str) -> Type:
         """The type of ``value``, which a node makes, with what the model declares of it.

@@ -16,7 +16,7 @@ kept (every operator that takes a map has int64 or string keys).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnx import helper
@@ -27,6 +27,9 @@ from irc.ir.clone import clone_node, clone_nodes
 from irc.ir.declarations import declared_type
 from irc.ir.region_flow import DECLARED_INPUTS, DECLARED_ROWS
 from irc.ir.types import ANY, INT, STR, TENSOR, DictType, ListType, OptionalType, merged, without_names, without_shapes
+from irc.ops import record
+from irc.ops.inference import Known, NodeTypes
+from irc.ops.shape_rules import types_told
 
 if TYPE_CHECKING:
     from onnx import TensorShapeProto, TypeProto
@@ -195,42 +198,21 @@ def _settled(inferred: TensorType, declared: TensorType) -> TensorType:
 # decides which values may share memory.
 
 
-Rule = Callable[[Sequence[Type], dict[str, Any]], Type]
+_BY_RECORDS = frozenset(
+    """
+    ai.onnx.ml::ZipMap onnx::Optional onnx::OptionalGetElement onnx::SequenceAt onnx::SequenceConstruct
+    onnx::SequenceEmpty onnx::SplitToSequence
+    """.split()
+)
+"""Operators whose schemas relate an output's type to an input's, or to attributes, only in words: records do."""
 
 
-def _held(type: Type) -> Type:
-    """What a list holds, without its shape."""
-    return without_shapes(type.elem) if isinstance(type, ListType) else TENSOR
-
-
-_RULES: dict[str, Rule] = {
-    "ai.onnx.ml::ZipMap": lambda inputs, attributes: ListType(
-        DictType(INT if attributes.get("classlabels_int64s") else STR, TensorType(DType.FLOAT))
-    ),
-    "onnx::Optional": lambda inputs, attributes: OptionalType(
-        without_shapes(inputs[0] if inputs else attributes.get("type", TENSOR))
-    ),
-    # From version 18 on it may also be given what is not an optional, and is the result then.
-    "onnx::OptionalGetElement": lambda inputs, attributes: without_shapes(
-        inputs[0].elem if isinstance(inputs[0], OptionalType) else inputs[0]
-    ),
-    "onnx::SequenceAt": lambda inputs, attributes: _held(inputs[0]),
-    "onnx::SequenceEmpty": lambda inputs, attributes: ListType(
-        TensorType(DType.from_onnx(attributes.get("dtype", DType.FLOAT.onnx)))
-    ),
-    **dict.fromkeys(
-        ("onnx::SequenceConstruct", "onnx::SplitToSequence"),
-        lambda inputs, attributes: ListType(without_shapes(inputs[0])),
-    ),
-}
-"""Operators whose schemas relate an output's type to an input's, or to attributes, only in words."""
-
-
-def output_types(operator: Operator, inputs: Sequence[Type], attributes: dict[str, Any], count: int) -> list[Type]:
-    """The types of the first ``count`` outputs of a node with inputs of these types."""
-    rule = _RULES.get(operator.kind)
+def output_types(operator: Operator, node: Node, count: int) -> list[Type]:
+    """The types of the first ``count`` outputs of ``node``, which has none yet, without shapes."""
+    rule = record(operator.kind).shape if operator.kind in _BY_RECORDS else None
     if rule is not None:
-        return [rule(inputs, attributes)] * count
+        return list(map(without_shapes, types_told(rule, NodeTypes(node, Known()))))
+    inputs = [value.type for value in node.inputs]
     last = len(operator.outputs) - 1
     found: list[Type] = []
     for number in range(count):

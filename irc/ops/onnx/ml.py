@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from irc.ir.types import DType, TensorType
+from irc.ir.types import INT, STR, DictType, DType, ListType, TensorType, Type
 from irc.ops import Family, checks, sizes
 from irc.ops.inference import NodeTypes
 
 FAMILY = Family("ai.onnx.ml")
-FAMILY.each("CastMap DictVectorizer ZipMap", kernel="ml")
+FAMILY.each("CastMap DictVectorizer ZipMap", value_operands=None, kernel="ml")
 FAMILY.each("CategoryMapper LabelEncoder Normalizer", value_operands=(), kernel="ml")
 FAMILY.each(
     "ArrayFeatureExtractor Binarizer FeatureVectorizer Imputer OneHotEncoder Scaler", value_operands=(), kernel="ml"
@@ -24,6 +24,11 @@ FAMILY.each(
 
 
 FAMILY.shape("onnx::StringNormalizer")(lambda c: TensorType(DType.STRING))
+
+
+@FAMILY.shape("ZipMap")
+def zip_map(c: NodeTypes) -> Type:
+    return ListType(DictType(INT if c.attr("classlabels_int64s") else STR, TensorType(DType.FLOAT)))
 
 
 @FAMILY.requires("LabelEncoder")
