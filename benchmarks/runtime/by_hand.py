@@ -12,12 +12,12 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from irc.ops import functions
+from irc.ops import algebra
 from irc.runtime.kernels.expressions import of_expression
 
 Array = np.ndarray[Any, Any]
 
-gelu = of_expression(functions.gelu, 1)
+gelu = of_expression(algebra.gelu, 1)
 
 
 class Decoder:
