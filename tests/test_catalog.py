@@ -9,9 +9,7 @@ import pytest
 from irc import ops
 from irc.alias import analyze, rules
 from irc.errors import Error
-from irc.ir import Builder, Graph, types
-from irc.ir.schema import Schema
-from irc.ir.types import OptionalType, TensorType
+from irc.ir import Builder, Graph, OptionalType, Schema, TensorType, types
 from irc.ops.signatures import kinds as kinds_with_rows
 from irc.runtime.kernels.registry import registered
 from irc.tools import catalog

@@ -10,8 +10,7 @@ from onnx import TensorProto, helper
 import irc
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import parse_graph
-from irc.ir.types import DType, TensorType
+from irc.ir import DType, TensorType, parse_graph
 from irc.runtime.arguments import Argument
 from irc.runtime.model import CompiledModel
 from irc.tools.check import check_model

@@ -21,8 +21,7 @@ from benchmarks.yolov3.rungs.plain import DeferredDb, EagerDb, PlainDb
 from irc.alias import AliasDb, AliasDbBuilder
 from irc.frontend.onnx import import_model
 from irc.fuser import Fuse
-from irc.ir import Graph, Module, parse_module
-from irc.ir.clone import clone_node
+from irc.ir import Graph, Module, clone_node, parse_module
 from irc.passes import Instrument, PassContext, PassManager
 from irc.passes.base import Pass
 from irc.passes.registry import parse_pipeline

@@ -15,11 +15,9 @@ from irc.alias.recorder import Recorder
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
+from irc.ir import CALL, Value, with_subgraphs
 from irc.ir.graph import Graph, Module, gc_paused
-from irc.ir.kinds import CALL
-from irc.ir.node import Value
 from irc.ir.objects import Object
-from irc.ir.region_flow import with_subgraphs
 
 
 class AliasDbBuilder(Recorder):

@@ -18,9 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from irc.ir import types
-from irc.ir.kinds import CONSTANT
-from irc.ir.node import Value
+from irc.ir import CONSTANT, Value, types
 from irc.ir.objects import Object
 from irc.ir.types import ClassType, TensorType, TupleType, Type
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from irc.ir.constants import constant_value
+from irc.ir import Block, Value, constant_value
 from irc.ir.kinds import IF, PRIM_LOOP
-from irc.ir.node import Block, Value
 from irc.ir.polynomials import Size, minus
 from irc.ops.regions import is_exact, quantity
 

@@ -14,8 +14,7 @@ from typing import TypeVar
 
 from irc.alias.facts import Element, Facts
 from irc.alias.location_sets import EMPTY, Askable, LocationSet, SetTable, common
-from irc.ir.node import Value
-from irc.ir.types import TensorType
+from irc.ir import TensorType, Value
 
 
 class MemoryDAG:

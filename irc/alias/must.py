@@ -11,11 +11,9 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from irc.alias.memory_types import has_memory
-from irc.ir.constants import constant_value
+from irc.ir import Block, Node, Tensor, Value, constant_value
 from irc.ir.kinds import IF, PRIM_LOOP
-from irc.ir.node import Block, Node, Value
 from irc.ir.region_flow import carried
-from irc.ir.tensor import Tensor
 from irc.ops import record, resolve, schemas
 
 _SAME = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard", "prim::profile"})

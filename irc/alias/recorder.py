@@ -19,12 +19,9 @@ from irc.alias.rules.entry import Functional, Steps
 from irc.alias.unknown_memory import UnknownMemory
 from irc.alias.write_index import WriteLog
 from irc.errors import Error
-from irc.ir import types
+from irc.ir import CONSTANT, Block, Node, Tensor, Value, types
 from irc.ir.builder import type_of_constant
-from irc.ir.kinds import CONSTANT
-from irc.ir.node import Block, Node, Value
 from irc.ir.objects import Object, Strided, storage_of, tensors_in
-from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType, DictType, ListType, TupleType, Type, UnionType
 from irc.ops.record import Change
 from irc.ops.registry import record

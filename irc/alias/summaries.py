@@ -23,10 +23,7 @@ from irc.alias.memory_dag import components
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder
 from irc.alias.write_index import WriteLog
-from irc.ir.graph import Graph, Module
-from irc.ir.node import Node, Value
-from irc.ir.region_flow import callee, with_subgraphs
-from irc.ir.types import TensorType
+from irc.ir import Graph, Module, Node, TensorType, Value, callee, with_subgraphs
 from irc.ops.record import Change
 
 _LARGEST = 2000

@@ -24,10 +24,7 @@ import numpy as np
 
 from irc import ops
 from irc.fuser.policy import is_anchor
-from irc.ir import parse_graph
-from irc.ir.constants import is_none
-from irc.ir.kinds import CONSTANT
-from irc.ir.tensor import Array, Tensor
+from irc.ir import CONSTANT, Array, Tensor, is_none, parse_graph
 from irc.native.backend import is_tensor
 from irc.native.calls import Expected, call_of
 from irc.native.inner_loops import straightened

@@ -22,12 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from irc.alias import analyze
-from irc.ir import Block, Graph, Node, Value
+from irc.ir import Array, Block, Graph, Node, TensorType, Value
 from irc.ir.clone import ValueMap, clone_node
 from irc.ir.kinds import CONSTANT, GROUP, ONNX_LOOP, PRIM_LOOP, SCAN
 from irc.ir.region_flow import carried, is_batched, with_subgraphs
-from irc.ir.tensor import Array
-from irc.ir.types import TensorType
 from irc.native.groups import Anchored, Group
 from irc.native.tables import CompiledLoop, LoopMoves, loop_of
 from irc.runtime.arena import FastSteps, PlannedSteps

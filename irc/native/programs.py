@@ -27,10 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from irc import ops
-from irc.ir.constants import is_none
-from irc.ir.kinds import CONSTANT
-from irc.ir.tensor import Tensor
-from irc.ir.types import DType
+from irc.ir import CONSTANT, DType, Tensor, is_none
 from irc.native.backend import is_tensor
 from irc.native.functions import FUNCTIONS
 from irc.native.lanes import computed, is_small, is_supported

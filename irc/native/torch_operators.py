@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irc.ir.kinds import CONSTANT
-from irc.ir.tensor import Array, Tensor
+from irc.ir import CONSTANT, Array, Tensor
 from irc.native.lanes import computed
 from irc.native.primitives import Rounded
 from irc.native.programs import SIMPLE_POWERS, Operation, Reader, checked, compound_of

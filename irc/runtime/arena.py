@@ -19,12 +19,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from irc.ir import Node, Value
-from irc.ir.constants import is_none
+from irc.ir import CONSTANT, GROUP, Array, DType, Node, Value, is_none
 from irc.ir.graph import gc_paused
-from irc.ir.kinds import CONSTANT, GROUP
-from irc.ir.tensor import Array
-from irc.ir.types import DType
 from irc.ops.axes import APPEND, CONCAT
 from irc.ops.record import MOVING
 from irc.ops.registry import record

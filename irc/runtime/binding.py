@@ -7,15 +7,12 @@ from copy import copy
 from typing import Any
 
 from irc.errors import Error, comes_from_outside
-from irc.ir import Graph, Node
-from irc.ir.kinds import IF
+from irc.ir import IF, Graph, Node, TensorType
 from irc.ir.region_flow import function_name, inner_graph
-from irc.ir.types import TensorType
+from irc.ops import record, schemas
 from irc.ops.opaque import is_opaque, opaque_operator
 from irc.ops.plugins import is_foreign
 from irc.ops.pointwise import result_like
-from irc.ops.registry import record
-from irc.ops.signatures import schemas
 from irc.runtime import kernels
 from irc.runtime.arguments import checked
 from irc.runtime.kernels.registry import Binder, Kernel, find_binder, takes_out

@@ -24,8 +24,7 @@ from irc.runtime.kernels.support import axis_in, check_size
 from irc.runtime.values import Array, describe, is_array, read_only
 
 if TYPE_CHECKING:
-    from irc.ir import Node
-    from irc.ir.types import TensorType
+    from irc.ir import Node, TensorType
     from irc.runtime.lowering import Lowering
     from irc.runtime.plan import Plan
 

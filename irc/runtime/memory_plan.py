@@ -30,12 +30,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from irc.alias.classes import ESCAPED
 from irc.errors import Error
-from irc.ir import Block, Graph, Node, Value
-from irc.ir.constants import constant_tensor
-from irc.ir.kinds import CALL, CONSTANT, IF
-from irc.ir.limits import MAX_SIZE
+from irc.ir import CALL, CONSTANT, IF, MAX_SIZE, Array, Block, Graph, Node, Value, constant_tensor
 from irc.ir.region_flow import inner_graph
-from irc.ir.tensor import Array
 from irc.ir.types import TENSOR, DType, TensorType, Type, join, with_plain_sizes, without_facts
 from irc.ops import record
 from irc.ops.axes import CONCAT, joined

@@ -13,10 +13,8 @@ from typing import Any, TypeVar
 
 from irc.alias import AliasDb, Analyses
 from irc.errors import Error
-from irc.ir import Graph, Module
+from irc.ir import Graph, Module, Tensor, with_subgraphs
 from irc.ir.objects import Object, Strided, named_tensors, storage_of
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.tensor import Tensor
 from irc.ir.types import ClassType, Type, parts
 from irc.runtime.values import (
     Array,

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from irc.alias import AliasDb
-from irc.ir import Node, Value
-from irc.ir.constants import constant_tensor
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Node, Tensor, Value, constant_tensor
 from irc.ir.region_flow import inner_graph
-from irc.ir.tensor import Tensor
 from irc.ops import record, resolve
 from irc.ops.pointwise import is_pointwise
 from irc.runtime.binding import binder_of_others

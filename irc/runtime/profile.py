@@ -20,10 +20,8 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, NamedTuple
 
-from irc.ir import Graph, Node
-from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir import CONSTANT, GROUP, Graph, Node, TensorType
 from irc.ir.region_flow import inner_graph, with_subgraphs
-from irc.ir.types import TensorType
 from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Frame, Observer, Slots, label

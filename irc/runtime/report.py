@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin, g
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import members
-from irc.ir import Graph, Node
-from irc.ir.kinds import CONSTANT
-from irc.ir.limits import MAX_SIZE
-from irc.ir.node import Value
+from irc.ir import CONSTANT, MAX_SIZE, Graph, Node, Value, with_subgraphs
 from irc.ir.objects import tensors_of
-from irc.ir.region_flow import with_subgraphs
 from irc.ir.types import PrimType
 from irc.support.lazy import provided
 from irc.support.remarks import PassRun, Remark

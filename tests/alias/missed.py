@@ -8,9 +8,8 @@ from irc.alias import facts as f
 from irc.alias.explain import Fact, Paths, Reached, Step
 from irc.alias.facts import Element
 from irc.alias.memory_types import atoms, content_types
-from irc.ir import Node, Value
+from irc.ir import Node, Type, Value
 from irc.ir.kinds import LOOPS
-from irc.ir.types import Type
 from tests.schema_differences import shares
 
 

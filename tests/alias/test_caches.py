@@ -11,8 +11,7 @@ import pytest
 
 import irc.alias
 from irc.alias import memory_types
-from irc.ir import types
-from irc.ir.types import ListType, TensorType
+from irc.ir import ListType, TensorType, types
 from tests.alias.test_docs import DOCS
 
 MODULES = [import_module(m.name) for m in pkgutil.walk_packages(irc.alias.__path__, "irc.alias.")]

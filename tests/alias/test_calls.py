@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import analyze
-from irc.ir import Graph, Module, parse_module, types
-from irc.ir.builder import Builder
+from irc.ir import Builder, Graph, Module, parse_module, types
 from tests.alias.helpers import Case, nested
 from tests.alias.programs import TENSOR, choices, program
 from tests.effort import examples

@@ -7,8 +7,7 @@ import pytest
 
 from irc.alias import analyze
 from irc.alias.location_sets import intersects
-from irc.ir import Tensor, parse_graph, parse_module
-from irc.ir.builder import Builder
+from irc.ir import Builder, Tensor, parse_graph, parse_module
 from irc.passes import PassManager
 from irc.runtime.plan import lower
 from tests.graphs import ir_module

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from irc.alias.facts import Facts, Kind, Site
 from irc.alias.location_sets import intersects, members
 from irc.alias.memory_dag import MemoryDAG
-from irc.ir import types
-from irc.ir.types import ListType
+from irc.ir import ListType, types
 
 
 class Dag:

@@ -11,8 +11,7 @@ from irc.alias import Kind, analyze
 from irc.alias.location_sets import SetIndex
 from irc.alias.write_index import common_block, outermost_loop
 from irc.errors import Error
-from irc.ir import Block, Graph, Node, parse_graph
-from irc.ir.kinds import IF
+from irc.ir import IF, Block, Graph, Node, parse_graph
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
 from tests.effort import examples

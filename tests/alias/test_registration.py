@@ -9,8 +9,7 @@ from irc.alias.recorder import Recorder
 from irc.alias.rules import schemas
 from irc.alias.rules.entry import Rule
 from irc.errors import Error
-from irc.ir import Block, Builder, Graph, Node, Value, types
-from irc.ir.types import ListType
+from irc.ir import Block, Builder, Graph, ListType, Node, Value, types
 from irc.ops import Effects, schema_of
 from irc.ops import register as register_schema
 from tests.alias.helpers import Case

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from irc.alias import analyze
-from irc.ir import Builder, Graph, Node, parse_module, types
+from irc.ir import Builder, Graph, ListType, Node, parse_module, types
 from irc.ir.clone import exchange_outputs
-from irc.ir.types import ListType
 from tests.alias.helpers import Case
 from tests.graphs import ir
 

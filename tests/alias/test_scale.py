@@ -11,8 +11,7 @@ import pytest
 from benchmarks import families
 from irc.alias import AliasDb, analyze
 from irc.alias.location_sets import members
-from irc.ir import Builder, Graph, Module, Value, parse_module, types
-from irc.ir.types import ListType
+from irc.ir import Builder, Graph, ListType, Module, Value, parse_module, types
 from tests.alias.helpers import nested
 from tests.alias.test_upstream_bugs import chained_branches
 

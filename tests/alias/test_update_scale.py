@@ -6,8 +6,7 @@ from functools import partial
 import pytest
 
 from irc.alias import AliasDb, analyze
-from irc.ir import Builder, Graph, Node, Value, parse_graph, types
-from irc.ir.types import ListType
+from irc.ir import Builder, Graph, ListType, Node, Value, parse_graph, types
 from tests.alias.test_scale import lines
 
 TENSORS = ListType(types.TENSOR)

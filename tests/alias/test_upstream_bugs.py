@@ -6,10 +6,9 @@ The numbers are those of ``docs/explanation/alias-analysis.md``, section "Where 
 import pytest
 
 from irc.alias import analyze
-from irc.ir import Builder, Graph, Value, parse_graph, types
+from irc.ir import Builder, Graph, ListType, Value, parse_graph, types
 from irc.ir.graph import gc_paused
 from irc.ir.schema import parse_schema
-from irc.ir.types import ListType
 from tests.alias.helpers import Case
 from tests.graphs import ir
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from irc.alias import AliasDb, analyze
 from irc.alias.overwrites import dead_stores
-from irc.ir import Block, Graph, Module, Node, Value, parse_module
-from irc.ir.types import TensorType
+from irc.ir import Block, Graph, Module, Node, TensorType, Value, parse_module
 from tests.programs.interpreter import Env, Interpreter, Observer, arrays
 
 NUMBERS = (-3, -2, -1, 0, 1, 2, 3, 4)

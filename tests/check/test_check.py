@@ -15,8 +15,7 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.errors import Error
-from irc.ir import Builder, Graph, parse_graph, parse_module
-from irc.ir.types import DType, TensorType
+from irc.ir import Builder, DType, Graph, TensorType, parse_graph, parse_module
 from irc.passes.base import PassContext
 from irc.runtime.arguments import Argument
 from irc.runtime.values import is_array

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from irc.ir import Builder, Graph, Type, Value, types
-from irc.ir.schema import Schema
+from irc.ir import Builder, Graph, Schema, Type, Value, types
 from irc.ir.types import DictType, ListType, OptionalType, TupleType, TypeVar
 from tests.differential.both import Both, run, share
 from tests.differential.test_memory import has_variable, name

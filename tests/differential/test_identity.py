@@ -12,8 +12,7 @@ import pytest
 import torch
 
 from irc.errors import Error
-from irc.ir import types
-from irc.ir.schema import Schema
+from irc.ir import Schema, types
 from irc.runtime.binding import bind
 from tests.differential.both import tensors
 from tests.differential.helpers import numpy_of

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from irc.errors import Error
-from irc.ir import Node, Value, parse_graph
-from irc.ir.types import TensorType
+from irc.ir import Node, TensorType, Value, parse_graph
 from irc.ops import records, schemas
 from irc.ops.layouts import contiguous_if, keeps_layout
 from irc.runtime.kernels.aten.python import strides_of

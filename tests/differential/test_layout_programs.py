@@ -7,8 +7,7 @@ import pytest
 from hypothesis import assume, given, note
 
 from irc.alias import analyze
-from irc.ir import Builder, Graph, Tensor
-from irc.ir.constants import constant_value
+from irc.ir import Builder, Graph, Tensor, constant_value
 from irc.ir.types import TENSOR, TensorType
 from irc.ops import resolve
 from irc.runtime.lowering import runtime_constant

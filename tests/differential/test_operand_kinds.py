@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from irc import Error
-from irc.ir import parse_graph
-from irc.ir.schema import Schema
+from irc.ir import Schema, parse_graph
 from irc.ir.types import INT, SCALAR, DType, TensorType
 from irc.ops import records, schemas
 from irc.runtime.kernels.aten.element_types import refused_kinds, refusing

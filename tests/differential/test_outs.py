@@ -11,8 +11,7 @@ import torch
 import irc
 from irc.alias import analyze
 from irc.frontend.torchscript import may_have_out
-from irc.ir import Builder, Graph, parse_type
-from irc.ir.schema import Schema
+from irc.ir import Builder, Graph, Schema, parse_type
 from irc.ir.types import TENSOR
 from irc.ops import Effects, effects, records, schemas
 from irc.ops.signatures import kinds

@@ -17,9 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import Builder, Graph, Tensor, Type, parse_graph, structurally_equal, types
+from irc.ir import Builder, Graph, ListType, Tensor, Type, parse_graph, structurally_equal, types
 from irc.ir.clone import copy_module
-from irc.ir.types import ListType
 from irc.passes import PassManager
 from tests.alias.programs import random_choices
 from tests.differential.conftest import Report

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from irc.errors import Error
-from irc.ir import Builder, Graph, Value, types
-from irc.ir.schema import Schema
+from irc.ir import Builder, Graph, Schema, Value, types
 from irc.ir.types import SCALAR_TYPES, DType, ListType, OptionalType, TensorType, Type
 from irc.ops import records, schemas
 from irc.passes.shapes import Inference

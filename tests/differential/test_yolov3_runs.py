@@ -12,8 +12,7 @@ import torch
 
 import irc
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import Module, types
-from irc.ir.types import DType
+from irc.ir import DType, Module, types
 from irc.passes import PassManager
 from tests.differential.conftest import Report
 from tests.programs.interpreter import interpret

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from irc.ir import types
+from irc.ir import ListType, OptionalType, TensorType, Type, types
 from irc.ir.schema import Argument, Schema
-from irc.ir.types import ListType, OptionalType, TensorType, Type
 from tests.differential.recipes import recipes
 
 IMPOSSIBLE = (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError)

@@ -4,8 +4,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from irc.frontend.onnx import import_model
-from irc.ir import DType, TensorType
-from irc.ir.types import NONE, ListType
+from irc.ir import NONE, DType, ListType, TensorType
 from tests.frontend.helpers import from_nodes, imported, model, one, weight
 
 

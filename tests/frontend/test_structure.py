@@ -6,8 +6,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from irc.frontend.onnx import import_model
-from irc.ir import DType, TensorType
-from irc.ir.types import NONE, ListType, OptionalType
+from irc.ir import NONE, DType, ListType, OptionalType, TensorType
 from irc.ops import Operator, register
 from tests.frontend.helpers import DATA, changed, from_nodes, imported, model, one, parse, refused, weight
 

@@ -15,9 +15,8 @@ from benchmarks.yolov3 import build
 from irc.alias import Kind, analyze
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import Module
+from irc.ir import Module, Tensor
 from irc.ir.objects import Strided
-from irc.ir.tensor import Tensor
 from irc.passes import PassManager, create_instruments
 from irc.runtime.model import CompiledModel
 from irc.runtime.objects import State

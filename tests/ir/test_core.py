@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types
+from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types, with_subgraphs
 from irc.ir.clone import clone_node, clone_nodes, copy_graph
 from irc.ir.node import WIDE
-from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Tensor
 from tests.effort import Spy, examples
 from tests.graphs import ir, ir_graph

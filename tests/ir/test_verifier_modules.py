@@ -9,9 +9,7 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Module, Tensor, parse_module
-from irc.ir.tensor import WeightTable
-from irc.ir.types import DType
+from irc.ir import DType, Module, Tensor, WeightTable, parse_module
 from tests.graphs import ir
 
 TEXT = ir("""

@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.ir import parse_graph
-from irc.ir.tensor import Array, Tensor
+from irc.ir import Array, Tensor, parse_graph
 from irc.native import step_calls, team
 from irc.native.panels import features_at_once
 from irc.runtime import threads

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irc.ir import types
-from irc.ir.types import DType, TensorType, Type
+from irc.ir import DType, TensorType, Type, types
 from irc.ops.aten.call import result_type
 from irc.runtime.kernels.aten.element_types import result_type as kernels_type
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import irc
 from irc.errors import Error
-from irc.ir import Module, parse_graph, parse_module
+from irc.ir import MAX_SIZE, Module, parse_graph, parse_module
 from irc.ir.declarations import OUTPUT_TYPE, fixed_sizes, read_sizes, sizes_text
-from irc.ir.limits import MAX_SIZE
 from irc.passes import FixSizes, PassManager, parse_pipeline, print_pipeline
 from tests.effort import examples
 from tests.graphs import ir

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.ir import parse_module, structurally_equal
-from irc.ir.region_flow import callee
+from irc.ir import callee, parse_module, structurally_equal
 from irc.passes import PassManager
 from tests.graphs import ir
 from tests.passes.helpers import assert_same_results, run_passes, transform_module

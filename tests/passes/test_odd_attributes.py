@@ -14,8 +14,7 @@ from onnx import defs
 
 import irc
 from irc.errors import Error
-from irc.ir import Builder, Graph, Tensor, Value, parse_graph, types
-from irc.ir.types import DType
+from irc.ir import Builder, DType, Graph, Tensor, Value, parse_graph, types
 from irc.ir.verify.operator_rules import type_fault
 from irc.ops import Operator, records
 from irc.passes import PassManager

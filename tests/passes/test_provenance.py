@@ -5,8 +5,7 @@ import pytest
 
 import irc
 from irc.frontend.onnx_export import export_model
-from irc.ir import Graph, Module, Node, Tensor, parse_graph, parse_module
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Graph, Module, Node, Tensor, parse_graph, parse_module
 from irc.ir.metadata import MOST_SOURCES, SOURCE
 from irc.passes import PassManager
 from tests.passes.helpers import run_passes

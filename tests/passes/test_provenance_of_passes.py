@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from irc.ir import Graph, Module, Node, parse_module
-from irc.ir.kinds import CONSTANT, GROUP
+from irc.ir import CONSTANT, GROUP, Graph, Module, Node, parse_module
 from irc.ir.metadata import SOURCE, sources
 from irc.ir.objects import Object
 from irc.ir.types import ClassType

@@ -8,8 +8,7 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Builder, Graph, parse_graph
-from irc.ir.tensor import Tensor
+from irc.ir import Builder, Graph, Tensor, parse_graph
 from irc.ir.types import DType, ListType, TensorType, tensor
 from irc.ops import Operator, register
 from irc.passes import PassManager

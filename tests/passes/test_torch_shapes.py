@@ -5,8 +5,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from irc.ir import Graph, parse_graph
-from irc.ir.types import TensorType
+from irc.ir import Graph, TensorType, parse_graph
 from irc.ops import records
 from irc.passes.shapes import Inference
 from irc.runtime.plan import lower

@@ -9,8 +9,7 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Graph, Module, parse_graph, parse_module
-from irc.ir.types import DType, TensorType
+from irc.ir import DType, Graph, Module, TensorType, parse_graph, parse_module
 from irc.passes import Instrument, Pass, PassContext, PassManager, Repeat, create
 from irc.passes.base import run_pass
 from irc.passes.instruments import VerifyEach

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irc.ir import Graph, Value, types
-from irc.ir.kinds import GROUP
-from irc.ir.types import OptionalType
+from irc.ir import GROUP, Graph, OptionalType, Value, types
 from tests.programs import onnx_steps
 from tests.programs.container_steps import fitting
 from tests.programs.kinds import BOOL, FLOAT, LONG, Kind, Num, Tens, blended, either, fits, ir_type

@@ -5,9 +5,8 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from irc.ir import Graph, Module, Node, Value
+from irc.ir import CONSTANT, GROUP, Graph, Module, Node, Value
 from irc.ir.clone import splice_node
-from irc.ir.kinds import CONSTANT, GROUP
 from irc.ir.region_flow import inner_graph
 
 Cut = tuple[int, int, int]

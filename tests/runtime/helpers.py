@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 import irc
-from irc.ir import Graph, Module
-from irc.ir.text.parser import parse_module
+from irc.ir import Graph, Module, parse_module
 from irc.runtime.execution import Counters, Observer, Run
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Plan, lower

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import irc
-from irc.ir import parse_module
-from irc.ir.types import TensorType
+from irc.ir import TensorType, parse_module
 from irc.ops import schemas
 from irc.ops.signatures import kinds
 from irc.runtime.limits import Limits

@@ -11,8 +11,7 @@ import pytest
 import irc
 from benchmarks.yolov3 import build
 from irc.fuser.subgraph import subgraph_of
-from irc.ir import Builder, Graph, Node, Tensor, parse_graph, parse_module
-from irc.ir.types import DType, TensorType
+from irc.ir import Builder, DType, Graph, Node, Tensor, TensorType, parse_graph, parse_module
 from irc.passes import PassContext
 from irc.passes.registry import PIPELINES
 from irc.runtime.backends import Backend

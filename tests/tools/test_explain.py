@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 import irc
-from irc.ir import Graph, parse_graph
-from irc.ir.clone import clone_node
+from irc.ir import Graph, clone_node, parse_graph
 from irc.runtime.report import Report
 from irc.support.remarks import (
     COPIED,

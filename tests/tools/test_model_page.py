@@ -15,8 +15,7 @@ import irc
 from benchmarks.yolov3 import build
 from irc.alias import analyze
 from irc.demo import bundled_model
-from irc.ir import Graph, parse_graph
-from irc.ir.types import TensorType
+from irc.ir import Graph, TensorType, parse_graph
 from irc.support.formatting import one_line
 from irc.tools.model_page import Recorder, data_of, page_of, render
 from tests.browser import CHROMIUM, Browser

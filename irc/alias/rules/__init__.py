@@ -20,11 +20,8 @@ from irc.alias.rules.by_kind import opaque, passing_through
 from irc.alias.rules.entry import Entry, Functional, OfKind, Rule, Steps, always
 from irc.alias.rules.schemas import Program, compile_schema, is_unsettled, rule_of_schemas
 from irc.errors import Error
-from irc.ir.graph import Graph, Module
-from irc.ir.kinds import CALL, CONSTANT
-from irc.ir.node import Block, Node, Value
+from irc.ir import CALL, CONSTANT, Block, Graph, Module, Node, Tensor, Value
 from irc.ir.region_flow import callee, function_name, inner_graph, with_subgraphs
-from irc.ir.tensor import Tensor
 from irc.ir.types import REMEMBERED, Type
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import check_callable, check_kind, fault_of, load_for, name_of

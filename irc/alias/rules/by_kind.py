@@ -8,13 +8,9 @@ from irc.alias import facts as f
 from irc.alias.facts import NOTHING, Element
 from irc.alias.memory_types import has_memory
 from irc.alias.rules.entry import Entry, Steps, always
-from irc.ir import types
-from irc.ir.constants import constant_value
-from irc.ir.graph import Graph
+from irc.ir import Graph, Node, Tensor, Value, constant_value, types
 from irc.ir.kinds import CALL, CONSTANT, IF, ONNX_LOOP, PRIM_LOOP, SCAN, SUBGRAPHS
-from irc.ir.node import Node, Value
 from irc.ir.region_flow import callee, carried, inner_graph
-from irc.ir.tensor import Tensor
 from irc.ops.record import Change
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from irc.alias.facts import NOTHING, Element, Field
 from irc.alias.memory_types import REMEMBERED, has_memory
 from irc.alias.rules.by_kind import opaque
 from irc.alias.rules.entry import Functional, OfKind, Rule, Steps
-from irc.ir import types
-from irc.ir.node import Node, Value
+from irc.ir import Node, Value, types
 from irc.ir.schema import WILDCARD, AliasInfo, Argument, Schema
 from irc.ir.types import (
     DictType,
