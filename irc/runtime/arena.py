@@ -369,7 +369,7 @@ class FastSteps(PlannedSteps):
             for length, function in backend.compile_steps(steps) if steps else ():
                 part, rest = rest[:length], rest[length:]
                 if function is not None:
-                    part = [_compiled(function, part)]
+                    part = [_compiled(function, part, self._frame)]
                     self.count += 1
                 found += part
             found += rest
@@ -398,11 +398,14 @@ def _strides_in_buffer(form: ArrayType, axis: int) -> tuple[int, ...]:
     return (*[ANY_STRIDE] * axis, *c_strides(form.shape[axis:], form.dtype.itemsize))
 
 
-def _compiled(function: Callable[[Frame], int], instructions: list[Instruction]) -> Instruction:
-    """One instruction for several, which run one by one where ``function`` refuses the arrays."""
+def _compiled(function: Callable[[Frame], int], instructions: list[Instruction], frame: Frame) -> Instruction:
+    """One instruction for several, which run one by one where ``function`` refuses the arrays.
+
+    It does not empty slots in which runs that start from ``frame`` have something anyway.
+    """
     steps = Code().with_instructions(instructions)
     groups = sum([each.node.kind == GROUP for each in instructions])
-    dead = tuple([s for each in instructions for s in each.dead])
+    dead = tuple([s for each in instructions for s in each.dead if frame[s] is None])
 
     def step(frame: Frame) -> None:
         if not function(frame):

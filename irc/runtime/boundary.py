@@ -94,11 +94,10 @@ def detach(
         Error: IRC402, IRC403 a result cannot be copied, IRC442 the run may not use the memory for that; IRC417 what is
             to be kept is not a tensor.
     """
+    found = None if of_model else undetached(results, wanted, held.keep)
+    if found is not None:
+        return found
     leaving = {name: element(results, path) for name, path in wanted.items()}
-    if not of_model and all(map(_is_own, leaving.values())) and are_distinct(leaving.values()):
-        kept = [results[path[0]] if len(path) == 1 else element(results, path) for path in held.keep]
-        if all(map(is_append_only, kept)):  # in memory of buffers
-            return leaving, kept
     detacher = _Detacher(counters, of_model, held, chain((element(results, p) for p in held.keep), leaving.values()))
     kept = detacher.keep(results, held.keep)
     order = list(leaving)
@@ -113,11 +112,28 @@ def detach(
     return released, kept
 
 
-def _is_own(value: Any) -> bool:
-    return type(value) is np.ndarray and value.base is None and value.flags.carray
+def undetached(
+    results: Sequence[Any], wanted: Mapping[str, Path], keep: Iterable[Path]
+) -> tuple[dict[str, Any], list[Array]] | None:
+    """As `detach`, where results own their memory, and those to keep can only be appended to; None if others are."""
+    leaving: dict[str, Any] = {}
+    for name, path in wanted.items():
+        value = leaving[name] = results[path[0]] if len(path) == 1 else element(results, path)
+        if type(value) is not np.ndarray or value.base is not None or not value.flags.carray:
+            return None
+    if len(leaving) > 1 and not _are_distinct(leaving.values()):
+        return None
+    kept: list[Array] = []
+    for path in keep:
+        value = results[path[0]] if len(path) == 1 else element(results, path)
+        buffer = buffer_of(value)
+        if buffer is None or not buffer.append_only or value.flags.writeable:
+            return None
+        kept.append(value)
+    return leaving, kept
 
 
-def are_distinct(arrays: Collection[Any]) -> bool:
+def _are_distinct(arrays: Collection[Any]) -> bool:
     """Whether no array comes twice."""
     return len(arrays) == 1 or len(set(map(id, arrays))) == len(arrays)
 

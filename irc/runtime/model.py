@@ -29,7 +29,7 @@ from irc.runtime.arena import PlannedRuns, RunKey
 from irc.runtime.arguments import Argument, Path, Sizes, accept, named, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.boundary import NOTHING, Held, Signature, are_distinct, detach, left_out, read_only_view
+from irc.runtime.boundary import NOTHING, Held, Signature, detach, left_out, read_only_view, undetached
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits
@@ -232,15 +232,7 @@ class CompiledModel:
         try:
             ERRORS.set(IGNORED)
             results = signature.compute(values, run, key)
-            found: dict[str, Any] = {}
-            is_own = True
-            for name, (i,) in signature.wanted.items():  # all are outputs
-                value = found[name] = results[i]
-                if type(value) is not ndarray or value.base is not None or not value.flags.carray:
-                    is_own = False
-            # Of arrays with memory of their own, only one that is two results shares any.
-            if not is_own or (len(found) > 1 and not are_distinct(found.values())):
-                found, _ = detach(results, signature.wanted, run, NOTHING)
+            found, _ = undetached(results, signature.wanted, ()) or detach(results, signature.wanted, run, NOTHING)
             self.counters = run
             return found
         finally:
