@@ -49,6 +49,8 @@ def add_compile(commands: options.Commands) -> None:
     options.flag(check, "--check", said)
     said = "with --check: print how far each value that the model keeps is from the oracle's, and the first wrong one"
     options.flag(check, "--layers", said)
+    said = "with --check -o OUT.irc: write the weights of convolutions as the check's runs have packed them, too; "
+    options.flag(check, "--packed", f"{said}what loads the file on such a processor maps them")
     options.add_inputs(check)
     options.add_instruments(parser)
 
@@ -63,6 +65,8 @@ def run_compile(given: argparse.Namespace) -> int:
         options.check_output(given.output, (".irc", ONNX), given.model)
     if given.external_data is not None and options.suffix(given.output or "") != ONNX:
         given.usage_error("--external-data is for -o OUT.onnx")
+    if given.packed and not (given.check and options.suffix(given.output or "") == ".irc"):
+        given.usage_error("--packed is for --check -o OUT.irc")
     options.check_instruments(given)
     model = compiled(given)
     if given.json:
@@ -95,7 +99,7 @@ def compiled(given: argparse.Namespace) -> CompiledModel:
             _check(model, source, given, tell)
         if given.output is not None:
             tell("writing")
-            _write(model, given.output, given.external_data)
+            _write(model, given.output, given.external_data, getattr(given, "packed", False))
             model.report.notes.append(f"written to {given.output}, {amount(model.report.after.bytes)}")
     return model
 
@@ -108,7 +112,7 @@ def _explained(wanted: str, stats: Mapping[str, int], remarks: Sequence[Remark])
     return 0
 
 
-def _write(model: CompiledModel, path: str, external_data: int | None) -> None:
+def _write(model: CompiledModel, path: str, external_data: int | None, packed: bool) -> None:
     """Write the model in the form that the path names.
 
     An ONNX file holds other operators than the compiled model does, no groups among them: the report counts those.
@@ -117,7 +121,7 @@ def _write(model: CompiledModel, path: str, external_data: int | None) -> None:
 
     report = model.report
     if options.suffix(path) != ONNX:
-        model.save(path)
+        model.save(path, packed=packed)
         report.after.bytes = Path(path).stat().st_size
         return
     written = write_onnx(model, path, external_data)

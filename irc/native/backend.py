@@ -6,7 +6,7 @@ many models run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from irc.ir.kinds import CONSTANT
 from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS, Compiling
+from irc.native.packed import PACKED
 from irc.ops.algebra import SINGLE, Apply, Expression, Primitive, walk
 from irc.ops.axes import reduces
 from irc.ops.pointwise import result_like
@@ -38,7 +39,7 @@ from irc.runtime.lowering import Bound
 from irc.runtime.values import is_array
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node, Value
+    from irc.ir import Graph, Node, Tensor, Value
     from irc.native.groups import Anchored, Group
     from irc.runtime.control_flow import Iterate
     from irc.runtime.kernels.registry import Kernel
@@ -160,6 +161,12 @@ class Native(Backend):
 
         with gc_paused():
             return compiled_loop(loop, plan, known, self._groups)
+
+    def packed(self, weights: Mapping[str, Array]) -> Mapping[str, Array]:
+        return {} if unusable() else PACKED.to_save(weights)
+
+    def use_packed(self, weights: Mapping[str, Tensor], packed: Mapping[str, Tensor]) -> object:
+        return PACKED.use(weights, packed) if packed and not unusable() else None
 
     def _of_group(self, group: Graph) -> Group | Anchored:
         from irc.native.groups import Anchored, Group

@@ -21,6 +21,7 @@ from irc.native.packing import TAPS, pack
 from irc.native.panels import ALIGNMENT, features_at_once, lanes_of_panel
 from irc.native.target import current
 from irc.native.windows import ONE_PLACE, are_counted
+from irc.runtime.array_memory import ArrayType
 from irc.runtime.kernels.windows import Axis
 
 if TYPE_CHECKING:
@@ -71,13 +72,13 @@ class Convolution(NamedTuple):
         """What else than the weights decides how they are packed."""
         return self.group, self.form
 
-    def packed_bytes(self, w: Array) -> int:
-        """Of what `packed` makes."""
-        return packed_bytes(w, self.group, self.form)
+    def packed_form(self, w: Array) -> ArrayType:
+        """Of the weights that `packed` makes."""
+        return packed_form(w, self.group, self.form)
 
-    def packed(self, w: Array, b: Array | None) -> tuple[Array, ...] | None:
+    def packed(self, w: Array, b: Array | None, weights: Array | None = None) -> tuple[Array, ...] | None:
         """The weights and the bias as code reads them: see below."""
-        return packed(w, b, self.group, self.form)
+        return packed(w, b, self.group, self.form, weights)
 
     def compute(self, weights: tuple[Array, ...]) -> OneCall | CheckedCall:
         """What convolves one image with packed weights. Tiles may make of the result what is not finite."""
@@ -182,26 +183,26 @@ def _form(height: Axis, width: Axis, channels: int, features: int, at_once: int,
     return Form(TILES, at_once, lanes, 1), tiles, row
 
 
-def packed_bytes(w: Array, group: int, form: Form) -> int:
-    """Of what `packed` makes."""
+def packed_form(w: Array, group: int, form: Form) -> ArrayType:
+    """Of the weights that `packed` makes: (G × blocks, numbers of tiles, K, features of a block)."""
     blocks = -(-(w.shape[0] // group) // form.features)
-    depth = w.shape[1] if form.kind == TILES else math.prod(w.shape[1:])
-    return SINGLE.itemsize * group * blocks * form.features * (form.numbers * depth + 1)
+    rows = (form.numbers, w.shape[1]) if form.kind == TILES else (math.prod(w.shape[1:]),)
+    return ArrayType(SINGLE, (group * blocks, *rows, form.features))
 
 
-def packed(w: Array, b: Array | None, group: int, form: Form) -> tuple[Array, ...] | None:
-    """Weights (G × blocks, numbers of tiles, K, features of a block) and biases, as code reads them.
+def packed(w: Array, b: Array | None, group: int, form: Form, weights: Array | None = None) -> tuple[Array, ...] | None:
+    """Weights, unless they are given, of the form above, and biases, as code reads them.
 
     None if tiles would make numbers of the weights that overflow.
     """
     features, is_tiled = w.shape[0] // group, form.kind == TILES
-    blocks = -(-features // form.features)
-    if is_tiled and not (w.min() >= -LARGEST and w.max() <= LARGEST):  # nor is that so of NaN
-        return None
-    depth, numbers = (w.shape[1], (form.numbers,)) if is_tiled else (math.prod(w.shape[1:]), ())
-    weights = PIECES.array((group * blocks, *numbers, depth, form.features), SINGLE)
-    pack(np.ascontiguousarray(w).reshape(len(w), depth, *[TAPS] * is_tiled), weights, group)
-    bias = np.zeros((group, blocks * form.features), SINGLE)
+    if weights is None:
+        if is_tiled and not (w.min() >= -LARGEST and w.max() <= LARGEST):  # nor is that so of NaN
+            return None
+        shape = packed_form(w, group, form).shape
+        weights = PIECES.array(shape, SINGLE)
+        pack(np.ascontiguousarray(w).reshape(len(w), shape[-2], *[TAPS] * is_tiled), weights, group)
+    bias = np.zeros((group, len(weights) // group * form.features), SINGLE)
     if b is not None:
         bias[:, :features] = b.reshape(group, features)
     return weights, bias

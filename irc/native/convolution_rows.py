@@ -17,7 +17,8 @@ from irc.native.inner_loops import OneCall
 from irc.native.kernels import Call
 from irc.native.moves import call_for_rows
 from irc.native.panels import SIZE, lanes_of_panel
-from irc.native.products import call_for_windows, packed_bytes, packed_floats
+from irc.native.products import call_for_windows, packed_floats, packed_form
+from irc.runtime.array_memory import ArrayType
 from irc.runtime.kernels.support import check_size, scratch
 from irc.runtime.kernels.windows import Storage, outputs, storage
 
@@ -54,13 +55,13 @@ class ConvolutionOfRows(NamedTuple):
         """What else than the weights decides how they are packed."""
         return "rows"
 
-    def packed_bytes(self, w: Array) -> int:
-        """The most bytes that `packed` makes."""
-        return packed_bytes(w[0].size, len(w))
+    def packed_form(self, w: Array) -> ArrayType:
+        """Of the weights that `packed` makes."""
+        return packed_form(w[0].size, len(w))
 
-    def packed(self, w: Array, b: Array | None) -> tuple[Array, ...]:
-        """The weights and the bias as code reads them."""
-        return packed_floats(w.reshape(len(w), -1).T, b)
+    def packed(self, w: Array, b: Array | None, weights: Array | None = None) -> tuple[Array, ...]:
+        """The weights, unless they are given, and the bias as code reads them."""
+        return packed_floats(w.reshape(len(w), -1).T, b, weights)
 
     def compute(self, weights: tuple[Array, ...]) -> OneCall | None:
         """What convolves one image with packed weights; None if images are stored with their padding."""

@@ -241,8 +241,12 @@ class NativeLoops(InnerLoops):
         if how is None:
             return None
         pack, purpose = how.packed, ("stacked", how.purpose)
-        size_of = how.packed_bytes
-        weights = PACKED.of((w, b), purpose, lambda: size_of(like), lambda: pack(w.swapaxes(1, 2).reshape(filters), b))
+        form = how.packed_form(like)
+
+        def packed(*saved: Array) -> tuple[Array, ...] | None:
+            return pack(w.swapaxes(1, 2).reshape(filters), b, *saved)
+
+        weights = PACKED.of((w, b), purpose, lambda: form, packed)
         if weights is None:
             return None
 
@@ -265,7 +269,7 @@ class NativeLoops(InnerLoops):
         how = self._look(x, w, group, axes, out, exact)
         if how is None:
             return None
-        weights = PACKED.of((w, b), how.purpose, lambda: how.packed_bytes(w), lambda: how.packed(w, b))
+        weights = PACKED.of((w, b), how.purpose, lambda: how.packed_form(w), partial(how.packed, w, b))
         return None if weights is None else (how, weights)
 
     def _look(

@@ -1,16 +1,26 @@
-"""Weights that never change, laid out once for the loops that read them, and kept as long as they are."""
+"""Weights that never change, laid out once for the loops that read them, and kept as long as they are.
+
+Those of convolutions can be saved with a model. They are then read where the file is mapped, if they have just the
+shapes that would be made, by the same code for the same processor: the file is not trusted.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
-from collections.abc import Callable, Hashable, Sequence
-from weakref import ref
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
-from irc.ir.tensor import Array
+from irc.errors import Error
+from irc.ir.tensor import Array, Tensor
 from irc.ops.algebra import AnyDType
-from irc.runtime.array_memory import address_of, aligned, aligned_bytes
+from irc.runtime.array_memory import ALIGNMENT, ArrayType, address_of, aligned, aligned_bytes
 from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.support import is_constant
 
@@ -22,7 +32,8 @@ class Packed:
     """What has been made of constants: by their identities, and what it was made for."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, tuple[list[ref[Array]], tuple[Array, ...] | None]] = {}
+        self._kept: dict[Hashable, _Kept] = {}
+        self._saved: WeakValueDictionary[Hashable, Saved] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -31,33 +42,116 @@ class Packed:
         self,
         constants: tuple[Array | None, ...],
         purpose: Hashable,
-        size: Callable[[], int],
-        make: Callable[[], tuple[Array, ...] | None],
+        room: Callable[[], int | ArrayType],
+        make: Callable[..., tuple[Array, ...] | None],
     ) -> tuple[Array, ...] | None:
-        """The cached result of ``make`` for ``constants`` and this ``purpose``, of at most ``size()`` bytes.
+        """The cached result of ``make`` for ``constants`` and this ``purpose``; None if they may change.
 
-        None if they may change, or there is no room.
+        It is None, too, if there is not the ``room``, in bytes. If that is the form of an array instead, the first one
+        of the result, which is made of the first constant, can be saved, and ``make`` is given what was.
         """
         given = [x for x in constants if x is not None]
         key = tuple(map(id, constants)), purpose
         kept = self._kept.get(key)
-        if kept is not None and all(known() is x for known, x in zip(kept[0], given, strict=True)):
-            return kept[1]
-        if not all(map(is_constant, given)) or not self._admits(size()):
+        if kept is not None and all(known() is x for known, x in zip(kept.constants, given, strict=True)):
+            return kept.arrays
+        if not all(map(is_constant, given)):
             return None
-        made = make()
+        form, place, saved = room(), None, None
+        if isinstance(form, ArrayType):
+            place = _place(given[0]), repr(purpose)
+            saved, size = self._saved.get(place), form.nbytes
+            saved = None if saved is None else saved.array(form)
+        else:
+            size = form
+        if not self._admits(size):
+            return None
+        made = make() if saved is None else make(saved)
 
         def drop(_: object) -> None:
             self._kept.pop(key, None)
 
-        self._kept[key] = [ref(x, drop) for x in given], made
+        self._kept[key] = _Kept([ref(x, drop) for x in given], made, place)
         return made
+
+    def to_save(self, weights: Mapping[str, Array]) -> dict[str, Array]:
+        """What was made of these weights and can be saved, by texts that `use` understands."""
+        names = {_place(weight)[0]: name for name, weight in weights.items()}
+        found: dict[str, Array] = {}
+        for kept in [*self._kept.values()]:
+            if kept.arrays is not None and kept.place is not None and kept.place[0][0] in names:
+                (address, *lies), purpose = kept.place
+                found[json.dumps([_mark(), purpose, names[address], *lies])] = kept.arrays[0]
+        return found
+
+    def use(self, weights: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> list[Saved]:
+        """Let `of` take what `to_save` gave for these weights, as long as the caller keeps what this returns.
+
+        Raises:
+            Error: IRC513 if a text is none that `to_save` gives.
+        """
+        found: list[Saved] = []
+        for text, tensor in saved.items():
+            try:
+                mark, purpose, name, shape, strides = json.loads(text)
+                if mark == _mark():  # else it is of another processor, or version
+                    place = (_place(weights[name].numpy())[0], tuple(shape), tuple(strides)), purpose
+                    found.append(self._saved.setdefault(place, Saved(tensor)))
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                raise Error("IRC513", f"packed weights are of nothing that is known ({error!r})") from error
+        return found
 
     def _admits(self, size: int) -> bool:
         """Whether there is room for ``size`` more bytes: asked before they are made, again in each run."""
         guard = CURRENT.scope.guard
-        kept = sum([x.nbytes for _, arrays in [*self._kept.values()] for x in arrays or ()])
+        kept = sum([x.nbytes for kept in [*self._kept.values()] for x in kept.arrays or ()])
         return kept + size <= MOST_BYTES and (guard is None or guard.keeps(size))
+
+
+class _Kept(NamedTuple):
+    """What was made of constants.
+
+    Attributes:
+        constants: of which it was made.
+        arrays: what was made; None: nothing can be.
+        place: where the first constant lies, and the purpose; None if nothing can be saved.
+    """
+
+    constants: list[ref[Array]]
+    arrays: tuple[Array, ...] | None
+    place: tuple[_Place, str] | None
+
+
+class Saved:
+    """What has been made of a constant, which is in a file."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def array(self, form: ArrayType) -> Array | None:
+        """The array, if it is of this form, and lies as `Pieces` lie: nothing else says that code may read it."""
+        array = self.tensor.numpy()
+        is_dense = array.flags.c_contiguous and not _place(array)[0] % ALIGNMENT
+        return array if is_dense and ArrayType.of(array) == form else None
+
+
+_Place = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""An address, and shape and strides of the array there."""
+
+
+def _place(x: Array) -> _Place:
+    return x.__array_interface__["data"][0], x.shape, x.strides
+
+
+@cache
+def _mark() -> str:
+    """The processor, and a digest of the code that decides how weights are packed and read."""
+    from irc.native.target import current  # late: it imports llvmlite
+
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return f"{current()!r} {digest.hexdigest()}"
 
 
 PACKED = Packed()

@@ -32,6 +32,7 @@ from irc.native.panels import (
     lanes_of_panel,
 )
 from irc.native.target import Target, current, ir
+from irc.runtime.array_memory import ArrayType
 from irc.runtime.threads import blas_core
 
 SINGLE, INT32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -237,9 +238,11 @@ class Packed(NamedTuple):
     begun: Array
 
 
-def packed_floats(b: Array, begun: Array | None = None) -> Packed:
-    """``b`` as code reads it; the sums of columns begin with 0 unless given."""
-    return Packed(_panels(b), _padded(np.zeros(b.shape[1], SINGLE) if begun is None else begun))
+def packed_floats(b: Array, begun: Array | None = None, panels: Array | None = None) -> Packed:
+    """``b`` as code reads it, unless that is given; the sums of columns begin with 0 unless given."""
+    return Packed(
+        _panels(b) if panels is None else panels, _padded(np.zeros(b.shape[1], SINGLE) if begun is None else begun)
+    )
 
 
 def packed_integers(b: Array) -> Packed | None:
@@ -262,6 +265,12 @@ def packed_integers(b: Array) -> Packed | None:
 def packed_bytes(depth: int, columns: int) -> int:
     """The most bytes that `packed_floats` or `packed_integers` makes of a matrix of that size."""
     return SIZE * (depth + 1) * _padded_size(columns)
+
+
+def packed_form(depth: int, columns: int) -> ArrayType:
+    """Of the panels that `packed_floats` makes of a matrix of that size."""
+    positions = VECTORS * lanes_of_panel()
+    return ArrayType(SINGLE, (_padded_size(columns) // positions, depth, positions))
 
 
 def rows_of_numbers(a: Array, zero: int, numbers: int) -> tuple[Array, int]:

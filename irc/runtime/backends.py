@@ -16,13 +16,13 @@ Invariants that a backend keeps:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from irc.errors import Error, did_you_mean, nonsense
-from irc.ir import Graph, Node
+from irc.ir import Graph, Node, Tensor
 from irc.runtime.array_memory import ArrayType
 from irc.runtime.execution import Frame, Slots
 from irc.runtime.kernels.registry import Kernel
@@ -167,6 +167,20 @@ class Backend:
             loop: in the top block or in a branch.
             plan: of the graph.
             known: what was recorded.
+        """
+        return None
+
+    def packed(self, weights: Mapping[str, Array]) -> Mapping[str, Array]:
+        """What runs have made of ``weights``, to be saved with them, by texts that `use_packed` reads."""
+        return {}
+
+    def use_packed(self, weights: Mapping[str, Tensor], packed: Mapping[str, Tensor]) -> object:
+        """Use what `packed` gave for these weights, which a file holds, as long as what this returns is kept.
+
+        Nothing is certain of it but that it is in the file.
+
+        Raises:
+            Error: IRC513 if a text is none that `packed` gives.
         """
         return None
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
@@ -59,13 +59,16 @@ _PREFIX = struct.Struct("<8sIIQQ")
 """Magic, format version, CRC-32 of the header, bytes of the header, bytes of the file."""
 
 
-def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[str, Object]) -> None:
+def save(
+    model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[str, Object], packed: bool = False
+) -> None:
     """Write ``model`` to ``path``, whole or not at all.
 
     Args:
         model: what is saved.
         path: of the file.
         changed: the objects that no longer are as the model's module says, as they are now.
+        packed: whether to write what the backend has made of weights.
 
     Raises:
         Error: IRC2xx if the graph breaks a rule of the IR, IRC501 if the file cannot be written, IRC503 if its name
@@ -86,19 +89,23 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
     objects = {name: packer.pack(value) for name, value in {**module.objects, **changed}.items()}
     tensors = {name: default for name, default in module.defaults.items() if isinstance(default, Tensor)}
     values = {name: packer.pack(default) for name, default in module.defaults.items() if name not in tensors}
-    table = [*used.values(), *tensors.values()]
+    made: Mapping[str, Tensor] = {}
+    if packed and model.backend is not None:
+        arrays = {name: t.peek() for name, t in used.items() if t.dtype is not DType.STRING and not t.is_splat}
+        made = {text: _tensor(array) for text, array in model.backend.packed(arrays).items()}
+    table = [*used.values(), *tensors.values(), *made.values()]
     entries: list[dict[str, Any]] = []
     end = 0
     for tensor in table:
         entry = entry_of(tensor, aligned(end))
         end = entry["offset"] + entry["bytes"]
         entries.append(entry)
+    sections, rest = {"weights": used, "defaults": tensors, "packed": made}, iter(entries)
     header = json.dumps(
         {
             "byteorder": sys.byteorder,
             "ir": print_module(module),
-            "weights": dict(zip(used, entries)),
-            "defaults": dict(zip(tensors, entries[len(used) :])),
+            **{key: dict(zip(each, rest)) for key, each in sections.items()},
             "values": values,
             "objects": objects,
             "metadata": module.metadata,
@@ -118,8 +125,22 @@ def save(model: CompiledModel, path: str | os.PathLike[str], changed: Mapping[st
         file.write(bytes(start + end - position))
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Module, Report | None]:
-    """The module and report of a ``.irc`` file, even if kernels are missing. Errors as of `load`."""
+class Contents(NamedTuple):
+    """What a ``.irc`` file holds.
+
+    Attributes:
+        module: the model.
+        report: on how it was compiled.
+        packed: what a backend has made of weights, by texts of its own.
+    """
+
+    module: Module
+    report: Report | None
+    packed: Mapping[str, Tensor]
+
+
+def read(path: str | os.PathLike[str]) -> Contents:
+    """What a ``.irc`` file holds, even if kernels are missing. Errors as of `load`."""
     where = os.fsdecode(path)
     try:
         with open_regular(path) as file:
@@ -129,12 +150,14 @@ def read(path: str | os.PathLike[str]) -> tuple[Module, Report | None]:
     try:
         module = _module(header, contents, start)
         report = None if header["report"] is None else Report.from_dict(header["report"])
+        packed = header.get("packed", {})  # which older files do not have
+        packed = {text: tensor_at(contents, start, entry, "packed") for text, entry in packed.items()}
     except Error as error:
         place = f"{error.where}: " if error.where else ""
         raise Error("IRC513", f"the file is inconsistent: {place}{error.message}", where) from error
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise Error("IRC513", f"the file's header is malformed ({error!r})", where) from error
-    return module, report
+    return Contents(module, report, packed)
 
 
 def is_saved(path: str | os.PathLike[str]) -> bool:
@@ -202,6 +225,10 @@ def _module(header: dict[str, Any], contents: mmap.mmap, start: int) -> Module:
     module.metadata.update((str(key), str(value)) for key, value in header["metadata"].items())
     module.verify(operators=False)  # schemas were checked when it was saved, and would need onnx
     return module
+
+
+def _tensor(array: Array) -> Tensor:
+    return Tensor(DType.from_numpy(array.dtype), array.shape, array=array)
 
 
 _OFFSET = np.dtype(np.uint64)

@@ -124,6 +124,7 @@ class CompiledModel:
             is found out when it is first asked for.
         runs: the plan, and the memory planned for it; irc's own, as is ``state``.
         state: the objects that it keeps from run to run.
+        packed: what a file holds besides; irc's own.
 
     Raises:
         Error: IRC2xx, the graph or its module breaks a rule of the IR; IRC3xx, the graph cannot be lowered: an operator
@@ -161,6 +162,7 @@ class CompiledModel:
         self.backend = find_backend(backend)
         self.options = options
         self.counters = Counters()
+        self.packed: object = None
         self.runs = self._lowered(self.graph, analyses)
         self._parts: dict[frozenset[int], PlannedRuns] | None = {} if has_unknown(self.graph) else None
         self._results = results_of(self.outputs)
@@ -381,8 +383,13 @@ class CompiledModel:
         """Why something was not fused, not in place, copied, kept; what is in the way, and the remedy."""
         return provided("explain").remarks(self)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, packed: bool = False) -> None:
         """Write the model to a ``.irc`` file, whole or not at all; `irc.load` reads it.
+
+        Args:
+            path: of the file.
+            packed: whether to write, too, the weights of convolutions as runs so far have packed them: what loads the
+                file on such a processor, with this version of irc, maps them instead of packing them in its first run.
 
         A model that keeps something from run to run is written as the last whole run left it: the loaded one goes on
         from there. (What compiles ``model.module`` starts afresh, with what was imported.)
@@ -394,7 +401,7 @@ class CompiledModel:
         from irc.runtime.file import save
 
         state = self.state
-        save(self, path, state.turn(snapshot, state.objects) if state.changes else {})
+        save(self, path, state.turn(snapshot, state.objects) if state.changes else {}, packed)
 
     def __reduce__(self) -> NoReturn:
         remedy = "threads may run one model at once, and another process may irc.load the file that model.save writes"
@@ -429,9 +436,12 @@ def load(path: str | PathLike[str], options: Options = DEFAULTS, *, backend: str
     """
     from irc.runtime.file import read  # late, as in `save`: most models are never in a file
 
-    module, report = read(path)
+    module, report, packed = read(path)
     try:
-        return CompiledModel(module, report, options, backend, is_verified=True)
+        model = CompiledModel(module, report, options, backend, is_verified=True)
+        if model.backend is not None:
+            model.packed = model.backend.use_packed(module.weights, packed)
+        return model
     except Error as error:
         raise Error(error.code, error.message, ", ".join(filter(None, (fsdecode(path), error.where)))) from error
 
