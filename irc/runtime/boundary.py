@@ -115,7 +115,10 @@ def detach(
 def undetached(
     results: Sequence[Any], wanted: Mapping[str, Path], keep: Iterable[Path]
 ) -> tuple[dict[str, Any], list[Array]] | None:
-    """As `detach`, where results own their memory, and those to keep can only be appended to; None if others are."""
+    """As `detach`, if nothing is to be copied, for that is quick to see; else None.
+
+    That is so if results own their memory, and those to keep can only be appended to.
+    """
     leaving: dict[str, Any] = {}
     for name, path in wanted.items():
         value = leaving[name] = results[path[0]] if len(path) == 1 else element(results, path)
