@@ -1,8 +1,6 @@
 """Convolutions against ONNX Runtime."""
 
 import math
-import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +10,11 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.runtime.kernels import convolution, grid_sample, windows  # noqa: F401
 from irc.runtime.kernels.windows import Window
-from tests.effort import Tune, examples, tuned
+from tests.effort import examples, tuned
 from tests.kernels.helpers import (
     assert_same,
     check_against_ort,
     run_kernel,
-    run_ort,
     values,
 )
 
@@ -60,14 +57,6 @@ def test_conv(case, bias, opset):
     check_against_ort("Conv", inputs, {"kernel_shape": list(w[2:]), **attrs}, opset)
 
 
-def test_same_padding_of_dilated_conv():
-    """The window's whole reach counts: 7 outputs of 7 inputs with a reach of 3 and 4 need 2 and 3 more."""
-    x, w = values(1, 2, 7, 7), values(3, 2, 2, 2)
-    for auto_pad, pads in (("SAME_UPPER", [1, 1, 1, 2]), ("SAME_LOWER", [1, 2, 1, 1])):
-        (ours,) = run_kernel("Conv", [x, w], {"auto_pad": auto_pad, "dilations": [2, 3]}, 11)
-        assert_same([ours], run_ort("Conv", [x, w], {"pads": pads, "dilations": [2, 3]}, 11))
-
-
 def test_conv_in_blocks(monkeypatch, tune):
     """However small the blocks, the result is the same: block borders are no borders of the image."""
     inputs, attrs = [values(2, 4, 13, 9), values(6, 2, 3, 3), values(6)], {"group": 2, "pads": [2, 1, 1, 1]}
@@ -79,26 +68,6 @@ def test_conv_in_blocks(monkeypatch, tune):
             (parts,) = run_kernel("Conv", inputs, {**attrs, "strides": strides}, 11)
             np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
         monkeypatch.undo()
-
-
-PATCHES = {
-    "patches": ((2, 3, 32, 32), (5, 3, 8, 8), {"strides": [8, 8]}),
-    "cropped": ((1, 2, 11, 14), (3, 2, 4, 3), {"strides": [4, 3]}),
-    "groups": ((2, 4, 9, 8), (6, 2, 2, 2), {"strides": [2, 2], "group": 2}),
-    "1-D": ((2, 3, 17), (4, 3, 5), {"strides": [5]}),
-    "3-D": ((1, 2, 5, 4, 6), (3, 2, 2, 4, 3), {"strides": [2, 4, 3]}),
-    "gaps": ((1, 2, 23, 9), (3, 2, 3, 1), {"strides": [6, 2], "dilations": [2, 3]}),
-}
-
-
-@pytest.mark.parametrize("in_blocks", [False, True])
-@pytest.mark.parametrize("case", PATCHES)
-def test_disjoint_windows(case, in_blocks, tune):
-    shape, kernel, attrs = PATCHES[case]
-    if in_blocks:
-        tune("irc.runtime.kernels.convolution.COLUMNS", 1)
-        tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", 1)
-    check_against_ort("Conv", [values(*shape), values(*kernel)], attrs, 11)
 
 
 @st.composite
@@ -142,47 +111,6 @@ def check_columns(resolved, channels, at_once, start, count):
         found = windows.columns(image, tuple(resolved), start, count)
     windows.storage.cache_clear()
     np.testing.assert_array_equal(found, expected)
-
-
-ONE_FILTER = {
-    "depthwise": ((2, 6, 9, 8), (6, 1, 3, 3), {"pads": [1, 1, 1, 1]}),
-    "strides": ((1, 3, 23, 19), (3, 1, 5, 4), {"pads": [2, 0, 1, 3], "strides": [2, 3]}),
-    "dilations": ((1, 3, 23, 19), (3, 1, 3, 2), {"dilations": [3, 3], "strides": [2, 1]}),
-    "not padded": ((1, 3, 12, 9), (3, 1, 4, 3), {}),
-    "more channels": ((2, 6, 11, 7), (2, 3, 4, 3), {"pads": [3, 1, 2, 1]}),
-    "no groups": ((2, 3, 11, 7), (1, 3, 2, 3), {"pads": [9, 0, 0, 9]}),
-    "3-D": ((1, 4, 7, 5, 6), (4, 1, 3, 1, 2), {"strides": [2, 1, 2], "pads": [1, 0, 1, 1, 0, 0]}),
-}
-
-
-@pytest.mark.parametrize("most", [1, 100, 1000, convolution.COLUMN_ELEMENTS])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("case", ONE_FILTER)
-def test_one_filter_a_group_by_rows_of_the_kernel(case, bias, most, tune, spy):
-    """Of the taps of a row alone there are columns, so one for each row of the kernel less; nothing else changes."""
-    shape, kernel, attrs = ONE_FILTER[case]
-    attrs = {**attrs, "group": shape[1] // kernel[1]}
-    x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape) % 13
-    w = np.arange(math.prod(kernel), dtype=np.float32).reshape(kernel) % 7 - 3
-    inputs = [x, w, *([np.arange(kernel[0], dtype=np.float32)] if bias else [])]
-    columns = spy(convolution, "columns")
-    tune("irc.runtime.kernels.convolution.WORTH_ROWS", 0)
-    tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", most)
-    (ours,) = run_kernel("Conv", inputs, attrs, 11)
-    assert {math.prod(a.kernel for a in call.args[1]) for call in columns.call_args_list} == {math.prod(kernel[3:])}
-    tune("irc.runtime.kernels.convolution.WORTH_ROWS", 1 << 60)
-    (by_columns,) = run_kernel("Conv", inputs, attrs, 11)
-    np.testing.assert_array_equal(ours, by_columns)
-    assert_same([ours], run_ort("Conv", inputs, attrs, 11))
-
-
-def test_conv_of_strided_input():
-    """Kernels get views: of a transposed, sliced array as well."""
-    x = values(9, 8, 2, 6).transpose(2, 3, 0, 1)[:, ::2]
-    w = values(3, 3, 5, 3).transpose(2, 0, 1, 3)
-    for kernel in (w, w[:, :, :1, :1]):
-        ours = run_kernel("Conv", [x, kernel], {}, 11)
-        assert_same(ours, run_ort("Conv", [x.copy(), kernel.copy()], {}, 11))
 
 
 @st.composite
@@ -311,21 +239,6 @@ def test_deform_conv_against_the_definition():
     assert_same([ours], [expected.astype(np.float32)])
 
 
-def test_deform_conv_reads_an_image_at_a_time():
-    """Beside the columns there is work memory for those of one image, at every corner of every tap."""
-    x, w, offset = values(8, 256, 6, 6), values(2, 256, 3, 3), values(8, 18, 4, 4)
-    wanted = run_kernel("DeformConv", [x, w, offset], {}, 19)
-    tracemalloc.start()
-    try:
-        found = run_kernel("DeformConv", [x, w, offset], {}, 19)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    columns = 8 * 256 * (3 * 3) * (4 * 4) * x.itemsize
-    assert peak < 2.2 * columns
-    assert_same(found, wanted)
-
-
 BAD = {
     "channels": ("Conv", [values(1, 3, 5, 5), values(4, 2, 3, 3)], {}, "channels"),
     "groups": ("Conv", [values(1, 4, 5, 5), values(3, 2, 3, 3)], {"group": 2}, "groups"),
@@ -348,63 +261,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
-    ("x", "w", "attrs"),
-    [
-        ((2, 3, 5, 4), (3, 1, 16, 16), {"strides": [16, 16]}),
-        ((1, 3, 5, 4), (3, 2, 32, 17), {"strides": [16, 8], "pads": [8, 1, 3, 9]}),
-        ((1, 4, 5, 4), (4, 3, 20, 9), {"strides": [17, 10], "group": 2, "output_padding": [3, 9]}),
-        ((1, 2, 4, 5), (2, 3, 9, 9), {"strides": [1, 9], "output_padding": [0, 8]}),
-        ((1, 2, 3, 2), (2, 3, 8, 8), {"strides": [8, 8], "pads": [20, 0, 0, 0]}),
-        ((1, 3, 300), (3, 40, 16), {"strides": [8], "pads": [4, 4]}),
-        ((1, 2, 3, 4, 5), (2, 3, 2, 3, 8), {"strides": [2, 1, 8]}),
-        ((2, 6, 9, 8), (6, 1, 3, 3), {"strides": [2, 2], "group": 6, "pads": [1, 1, 1, 1]}),
-    ],
-)
-def test_conv_transpose_by_tiles_and_of_single_channels(
-    x: tuple[int, ...], w: tuple[int, ...], attrs: dict[str, Any], tune: Tune
-) -> None:
-    inputs = [values(*x), values(*w), values(w[1] * attrs.get("group", 1))]
-    (whole,) = check_against_ort("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
-    tune("irc.runtime.kernels.convolution.COLUMN_ELEMENTS", 1)
-    (parts,) = run_kernel("ConvTranspose", inputs, {"kernel_shape": list(w[2:]), **attrs}, 11)
-    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("case", BAD)
 def test_bad_operands_are_errors(case):
     op_type, inputs, attrs, message = BAD[case]
     with pytest.raises(Error, match=message):
         run_kernel(op_type, inputs, attrs, None)
-
-
-@pytest.mark.parametrize("written_out", [False, True])
-@pytest.mark.parametrize("with_bias", [False, True])
-def test_a_repeated_filter_gives_equal_features(with_bias, written_out):
-    x = values(2, 5, 7, 6)
-    for kernel in ((1, 1), (3, 3)):
-        w = np.broadcast_to(values(1, 5, *kernel), (37, 5, *kernel))
-        w = w.copy() if written_out else w
-        inputs = [x, w, np.full(37, 0.25, np.float32)][: 2 + with_bias]
-        (y,) = run_kernel("Conv", inputs, {}, 11)
-        assert np.array_equal(y, np.repeat(y[:, :1], 37, axis=1))
-        assert_same([y], run_ort("Conv", [np.ascontiguousarray(v) for v in inputs], {}, 11), rtol=1e-4, atol=1e-5)
-
-
-def test_filters_that_begin_alike_are_not_taken_for_one():
-    w = values(4, 3, 2, 2)
-    w[:, 0, 0, 0] = 1
-    x = values(1, 3, 4, 4)
-    assert_same(run_kernel("Conv", [x, w], {}, 11), run_ort("Conv", [x, w], {}, 11), rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("value", [np.inf, np.nan])
-def test_a_transposed_convolution_spreads_what_is_not_finite_no_farther_than_its_filter(value):
-    x = values(1, 3, 5, 6)
-    x[0, 1, 2, 3] = value
-    for kernel, attrs in (
-        ([3, 3], {"strides": [2, 2]}),
-        ([2, 3], {"strides": [3, 1]}),
-        ([3, 3], {"dilations": [2, 2]}),
-    ):
-        check_against_ort("ConvTranspose", [x, values(3, 4, *kernel)], {"kernel_shape": kernel, **attrs}, 11)

@@ -1,14 +1,11 @@
 """Constants, ranges, diagonals, one-hot codes."""
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 import pytest
 
 from irc.errors import Error
 from irc.ir.types import DType
-from irc.runtime.kernels.support import counting
 from tests.kernels.helpers import bind, check_against_ort, run_kernel
 
 
@@ -42,17 +39,6 @@ def test_constants_that_say_nothing_or_too_much(attrs):
         bind("Constant", attrs, 13, 0)
 
 
-def test_constant_of_shape():
-    for opset in (9, 20, 21):
-        for shape in ((2, 3), (0, 4), ()):
-            check_against_ort("ConstantOfShape", [ints(*shape)], {}, opset)
-            for dtype in (np.int64, np.float32, np.uint8, bool):
-                check_against_ort("ConstantOfShape", [ints(*shape)], {"value": np.array([1], dtype)}, opset)
-    for shape in ((-1,), (1 << 30, 1 << 30)):
-        with pytest.raises(Error):
-            run_kernel("ConstantOfShape", [ints(*shape)], {}, 21)
-
-
 def test_ranges_of_floats():
     for limits in ((0, 1, 0.1), (1, 0, -0.3), (0.5, 2.6, 0.7)):
         check_against_ort("Range", [np.array(v, np.float32) for v in limits], {}, 11, rtol=1e-6)
@@ -78,11 +64,6 @@ def test_eye_like(k):
         run_kernel("EyeLike", [x[0]], {}, 9)
 
 
-def test_negative_indices_of_one_hot_before_version_11():
-    assert run_kernel("OneHot", [ints(-1, 1), ints(2), ints(0, 1)], {}, 9)[0].tolist() == [[0, 0], [0, 1]]
-    assert run_kernel("OneHot", [ints(-1, 1), ints(2), ints(0, 1)], {}, 11)[0].tolist() == [[0, 1], [0, 1]]
-
-
 def test_bad_one_hot():
     for arguments in (
         (ints(0), ints(-1), ints(0, 1)),
@@ -92,30 +73,6 @@ def test_bad_one_hot():
     ):
         with pytest.raises(Error):
             run_kernel("OneHot", list(arguments), {}, 11)
-
-
-@pytest.mark.parametrize("strip", [(1, 3), (2, 100), (64, 16)])
-@pytest.mark.parametrize("dtype", [np.float32, bool, np.complex128, ml_dtypes.bfloat16, object])
-def test_trilu_strip_by_strip(strip, dtype, tune):
-    tune("irc.runtime.kernels.generate._STRIP", strip[0])
-    tune("irc.runtime.kernels.generate._STRIPS", strip[1])
-    for shape in ((2, 11, 7), (7, 11), (150, 3), (3, 150), (1, 2, 70, 70)):
-        x: Any = np.arange(1, 1 + int(np.prod(shape))).reshape(shape)
-        x = x.astype(str).astype(object) if dtype is object else x.astype(dtype)
-        rows, columns = counting(shape[-2])[:, None], counting(shape[-1])
-        for k in (-200, -6, -1, 0, 1, 5, 68, 200):
-            for upper in (0, 1):
-                kept = columns >= rows + k if upper else columns <= rows + k
-                expected = np.where(kept, x, "" if dtype is object else np.zeros((), dtype))
-                for laid in (x, x[..., ::-1].copy()[..., ::-1]):
-                    found = run_kernel("Trilu", [laid, np.array(k)], {"upper": upper}, 14)[0]
-                    assert found.dtype == x.dtype
-                    np.testing.assert_array_equal(found, expected)
-
-
-def test_trilu_of_strings_fills_with_empty_ones():
-    found = run_kernel("Trilu", [np.array([["a", "b"], ["c", "d"]], object)], {}, 14)[0]
-    assert found.tolist() == [["a", "b"], ["", "d"]]
 
 
 def test_a_triangle_is_of_matrices():

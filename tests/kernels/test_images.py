@@ -44,12 +44,6 @@ def test_every_kind_of_pixel_becomes_the_channels_asked_for(mode: str) -> None:
     assert (gray[:, :, 0] == expected).all()
 
 
-def test_order_of_channels() -> None:
-    data = encoded(Image.fromarray(np.stack([GRAY, GRAY // 2, GRAY // 3], axis=-1)))
-    assert (decode(data, pixel_format="BGR") == decode(data)[:, :, ::-1]).all()
-    assert (decode(data)[:, :, 0] == GRAY).all()
-
-
 @pytest.mark.parametrize("data", [b"", b"no image", b"\x89PNG\r\n\x1a\n", b"GIF89a" + bytes(40)])
 def test_what_is_no_image_has_no_pixels(data: bytes) -> None:
     assert decode(np.frombuffer(data, np.uint8)).shape == (0, 0, 3)

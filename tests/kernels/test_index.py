@@ -15,11 +15,6 @@ def indices(*shape: int, size: int, seed: int = 0, dtype: Any = np.int64) -> np.
     return np.random.default_rng([seed, *shape]).integers(-size, size, shape).astype(dtype)
 
 
-def test_gather_of_other_types():
-    check_against_ort("Gather", [np.array(["a", "b"], object), np.array([1, 0, 1])], {}, 13)
-    check_against_ort("Gather", [np.array([True, False]), np.array([1, 0, 1])], {}, 13)
-
-
 @pytest.mark.parametrize("op", ["Gather", "GatherElements", "GatherND"])
 @pytest.mark.parametrize("wrong", [3, -4])
 def test_gather_out_of_range(op, wrong):
@@ -41,20 +36,6 @@ def test_indices_that_do_not_fit(op, shape, of, attrs):
 
 
 # -- scattering ---------------------------------------------------------------------
-
-
-def test_scatter_leaves_its_input_alone():
-    x = np.broadcast_to(np.float32(1), (2, 3))
-    assert run_kernel("ScatterND", [x, np.array([[0, 0]]), np.array([5], np.float32)], {}, 18)[0].sum() == 10
-
-
-def test_scattering_one_string_writes_the_string():
-    words, z = np.array(["a", "b"], object), np.array("z", object)
-    check_against_ort("ScatterND", [words, np.array([0]), z], {}, 13)
-    scalar: Any = run_kernel("ScatterND", [words[0:1].reshape(()), np.zeros(0, np.int64), z], {}, 13)[0]
-    assert scalar.tolist() == "z"
-    attrs: dict[str, Any] = {"starts": [], "steps": []}
-    assert run_kernel("slice_scatter", [np.array("a", object), z], attrs, None, domain="irc")[0].tolist() == "z"
 
 
 @pytest.mark.parametrize("reduction", ["none", "add"])

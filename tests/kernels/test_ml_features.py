@@ -64,19 +64,6 @@ def test_linear_classifiers(transform: str, classes: int, single: bool, has_inte
     assert_same(run_kernel("LinearClassifier", [X], attributes, 1, 2, ML), expected)
 
 
-def test_vectors_are_cut_and_filled_up() -> None:
-    """As the inputs' widths are said to be, whatever they are."""
-    (found,) = run_kernel("FeatureVectorizer", [X[:2], X[:2, 0].copy()], {"inputdimensions": [2, 3]}, 1, 1, ML)
-    expected = np.zeros((2, 5), np.float32)
-    expected[:, :2], expected[:, 2] = X[:2, :2], X[:2, 0]
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_of_a_scalar_a_binarizer_makes_a_tensor() -> None:
-    (found,) = run_kernel("Binarizer", [X[:1, :1].reshape(())], {"threshold": -9.0}, 1, 1, ML)
-    assert type(found) is np.ndarray and found.dtype == np.float32 and found.tolist() == 1
-
-
 BAD: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("ArrayFeatureExtractor", [X, np.array([3])], {}, "there are 3"),
     ("ArrayFeatureExtractor", [X, np.array([-1])], {}, "there are 3"),

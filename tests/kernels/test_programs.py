@@ -74,21 +74,6 @@ def test_results_are_written_over_any_operand(shapes: tuple[Any, Any], block: in
                 np.testing.assert_array_equal(columns, found)
 
 
-@pytest.mark.parametrize("size", [5, 100_000])
-def test_an_operand_without_dimensions_may_be_an_element_of_what_is_written(size: int) -> None:
-    x = np.arange(1, size + 1, dtype=np.float32)
-    for semantics, index in product((pointwise.add_product, pointwise.lerp), (0, 2, size - 1)):
-        kernel = of_expression(semantics, 3)
-        y = x[::-1].copy()
-        expected = kernel(x, y, x[index].copy().reshape(()))
-        own = x.copy()
-        kernel(own, y, own[index : index + 1].reshape(()), out=own)
-        np.testing.assert_array_equal(own, expected)
-    one = np.array([3.0], np.float32)
-    of_expression(lambda x, y: (x + 1) * y, 2)(one, one.reshape(()), out=one)
-    assert one.tolist() == [12]
-
-
 def test_zeros_of_both_signs_are_different_parameters() -> None:
     x = np.array([-1, -1], np.float32)
     for low in (0.0, -0.0, 0.0):

@@ -64,10 +64,6 @@ def test_shapes_are_checked():
 # -- Dropout --------------------------------------------------------------------------
 
 
-def test_the_mask_of_dropout_before_opset_7_is_of_the_type_of_the_input():
-    assert run_kernel("Dropout", [np.ones((2, 3), np.float32)], {}, 6, n_outputs=2)[1].dtype == np.float32
-
-
 def test_dropout_in_training():
     x = np.full((100, 100), 3, np.float16)
     out, mask = run_kernel("Dropout", [x, np.array(0.25, np.float32), np.array(True)], {}, 13, n_outputs=2)

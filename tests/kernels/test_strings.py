@@ -41,13 +41,6 @@ def test_matches(pattern: str) -> None:
     check_against_ort("RegexFullMatch", [x[:0]], {"pattern": pattern}, 20)
 
 
-def test_matches_of_odd_texts() -> None:
-    (found,) = run_kernel("RegexFullMatch", [texts("\ud800", "a\0b")], {"pattern": ".*"}, 20)
-    assert found.tolist() == [True, True]
-    (found,) = run_kernel("RegexFullMatch", [np.array("ab", object)], {"pattern": "ab"}, 20)
-    assert (type(found), found.shape, found.item()) == (np.ndarray, (), True)
-
-
 @pytest.mark.parametrize("pattern", ["(a+)+", "(a|a)*b", "(.*a){12}c", "a*" * 30 + "b"])
 def test_patterns_that_take_other_engines_exponential_time(pattern: str) -> None:
     (found,) = run_kernel("RegexFullMatch", [texts("a" * 20_000 + "!")], {"pattern": pattern}, 20)
@@ -69,15 +62,6 @@ def test_matching_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     with pytest.raises(Error, match=r"^IRC321: .*pip install 'irc\[regex\]'"):
         run_kernel("RegexFullMatch", [texts("a")], {"pattern": "a"}, 20)
-
-
-def test_split_of_nothing() -> None:
-    """An empty text has one part, which is empty (in ONNX Runtime it has none); of words it has none."""
-    for attributes, expected in (({"delimiter": ","}, 1), ({}, 0)):
-        _, counts = run_kernel("StringSplit", [texts("", "a")], attributes, 20, n_outputs=2)
-        assert counts.tolist() == [expected, 1]
-    parts, counts = run_kernel("StringSplit", [np.empty((2, 0), object)], {}, 20, n_outputs=2)
-    assert (parts.shape, counts.shape) == ((2, 0, 0), (2, 0))
 
 
 @pytest.mark.parametrize("action", ["NONE", "LOWER", "UPPER"])

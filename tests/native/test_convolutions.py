@@ -287,38 +287,6 @@ def test_transposed(size: tuple[int, ...], w: tuple[int, ...], attributes: Any, 
         np.testing.assert_allclose(native.run(feeds)["y"], plain_.run(feeds)["y"], rtol=tolerance, atol=tolerance)
 
 
-@examples(40)
-@given(
-    st.integers(1, 2),
-    st.sampled_from([(4, 8), (16, 16), (3, 20)]),
-    st.tuples(*[st.integers(5, 9)] * 3),
-    st.tuples(*[st.integers(1, 3)] * 3),
-    st.tuples(*[st.integers(1, 2)] * 3),
-    st.tuples(*[st.integers(0, 2)] * 6),
-    st.sampled_from([(1, 1, 1), (1, 2, 1), (2, 1, 1)]),
-    st.sampled_from([1.0, np.inf, np.nan]),
-)
-def test_along_three_axes(batch, channels, sizes, kernel, strides, pads, dilations, value):
-    axes = Window(kernel, strides, dilations, pads, "NOTSET", False).resolve(sizes)
-    x, w, b = (
-        random((batch, channels[0], *sizes), SINGLE, 1),
-        random((channels[1], channels[0], *kernel), SINGLE, 1),
-        random((channels[1],), SINGLE, 1),
-    )
-    for each in (w, b):
-        each.flags.writeable = False
-        as_constant(each)
-    x[0, 0, 1, 2, 1] *= value
-    scope, found = CURRENT.scope, []
-    for loops in (LOOPS, scope.loops):
-        before, scope.loops = scope.loops, loops
-        try:
-            found.append(convolve(x, w, b, 1, axes))
-        finally:
-            scope.loops = before
-    np.testing.assert_allclose(*found, rtol=1e-4, atol=1e-4)
-
-
 @natively
 def test_windows_of_planes_are_convolved_natively():
     axes = plain((6, 20, 20))

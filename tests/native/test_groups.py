@@ -261,44 +261,6 @@ def test_random_groups(model: Model) -> None:
     assert native.counters.kernels <= plain.counters.kernels
 
 
-BOUNDARIES = typed_ir(
-    "x: Float(1, 8, 6, 6); s: Float(8, 1, 1)",
-    "a = MaxPool(x, SIZE); c = Tanh(Mul(a, s)); d = MaxPool(c, SIZE); f = Sigmoid(Add(x, d)); g = MaxPool(f, SIZE)\n"
-    "i = Exp(Neg(g)); j = Mul(g, i); k = MaxPool(j, SIZE)".replace("SIZE", "kernel_shape=[3, 3], pads=[1, 1, 1, 1]"),
-    "k",
-)
-
-
-def made_over(model: irc.CompiledModel) -> set[tuple[str, str]]:
-    """(operand, result) of groups whose result is in planned memory where the operand was."""
-    (plan,) = model.runs.plans()
-    found: set[tuple[str, str]] = set()
-    for node in model.graph.nodes:
-        group = node.attributes.get("Subgraph")
-        if group is None:
-            continue
-        for result, inner in zip(node.outputs, group.outputs):
-            place = plan.place_of.get(result, plan.place_of.get(inner))
-            over = [x.name for x in node.inputs if place is not None and plan.place_of.get(x) == place]
-            found.update((name, result.name) for name in over if plan.over.intersection((result, inner)))
-    return found
-
-
-def test_groups_write_over_what_they_write_over_on_numpy() -> None:
-    rng = np.random.default_rng(0)
-    feeds = {v.name: rng.standard_normal(v.type.shape, np.float32) for v in parse_graph(BOUNDARIES).inputs}
-    found: dict[str, set[tuple[str, str]]] = {}
-    for backend in ("numpy", "native"):
-        model = irc.compile(parse_graph(BOUNDARIES), backend=backend)
-        results = [model.run(feeds)["k"] for _ in range(3)]
-        assert all(np.array_equal(x, results[0]) for x in results)
-        found[backend] = made_over(model)
-        assert len(found[backend]) == len(model.report.groups) == 3
-    assert model.counters.in_place == 3
-    assert model.counters.compiled == 1  # a table of the groups
-    assert found["native"] == found["numpy"]
-
-
 def test_large_results_begin_at_cache_lines() -> None:
     x = np.linspace(-2, 2, 250_001, dtype=np.float32)
     text = typed_ir("x: Float(250001)", "y = Mul(Sigmoid(x), x)", "y")
@@ -588,17 +550,3 @@ def test_a_convolution_in_a_group_uses_native_loops(spy: Spy) -> None:
     compiled.run(feeds)
     assert compiled.counters.compiled == 1 and compiled.counters.kernels == 1
     assert [call.args[0].shape for call in calls.call_args_list] == [(1, 8, 9, 9)]
-
-
-def test_a_group_without_results_computes_nothing() -> None:
-    text = ir("""
-        x: Float(2, 3); w: Float(3) -> y
-        FusionGroup_0(x, w); y: Float(2, 3) = Neg(x)
-
-        with FusionGroup_0 | a: Float(2, 3); b: Float(3) ->
-        c: Float(2, 3) = BatchNormalization(a, b, b, b, b, epsilon=0.)
-    """)
-    model = irc.CompiledModel(parse_graph(text), backend="native")
-    for _ in range(3):
-        found = model.run({"x": np.ones((2, 3), np.float32), "w": np.ones(3, np.float32)})
-        np.testing.assert_array_equal(found["y"], -1)

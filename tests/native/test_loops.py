@@ -57,33 +57,6 @@ def test_scans_of_a_batch(options: str) -> None:
         assert model.counters.units == 1 + sum(lengths)
 
 
-JOINING = """
-graph(%s : Float(1, 4), %x : Float(5, 1, 4), %k : Float(1, 4)):
-  %t : Float(1, 4), %y : Float(5, *, 4), %z : Float(5, *, 4) = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
-    block0(%c : Float(1, 4), %r : Float(1, 4)):
-      %a : Float(1, 4) = onnx::Neg(%c)
-      %b : Float(1, 4) = onnx::Mul(%r, %a)
-      %d : Float(2, 4) = onnx::Concat[axis=0](%a, %b)
-      %e : Float(2, 4) = onnx::Neg(%d)
-      %f : Float(4, 4) = onnx::Concat[axis=0](%d, %e)
-      %g : Float(1, 4) = onnx::MatMul(%k, %f)
-      %h : Float(1, 4) = onnx::Sign(%g)
-      -> (RETURNS)
-  return (%t, %y, %z)
-"""
-
-
-@pytest.mark.parametrize("returns", ["%h, %d, %a", "%a, %f, %h", "%b, %c, %h"])
-def test_concats_copy_nothing(returns: str) -> None:
-    text = JOINING.replace("RETURNS", returns)
-    shapes = {"s": (1, 4), "x": (5, 1, 4), "k": (1, 4)}
-    feeds = [{name: np.sign(f32(*shape)) for name, shape in shapes.items()} for _ in range(4)]
-    model = same_runs(text, *feeds)
-    assert model.counters.compiled == 1
-    assert model.counters.kernels == 5 * 5
-    assert model.counters.in_place == 5 * 3
-
-
 LOOP = typed_ir("""
     n: Long(); go: Bool(); s: Float(1, 6); most: Float(); w: Float(6, 6) -> t, y, j
     t, y, j = Loop(n, go, s)
@@ -116,14 +89,6 @@ graph(%n : Long(), %x : Float({sizes}), %y : Float({sizes}), %flag : Bool()):
       -> ({returns})
   return (%p, %q, %r)
 """
-
-
-def test_shapes_that_come_and_go_run_step_by_step() -> None:
-    """After an even number of iterations what is carried has its first shape again."""
-    lines = "      %s : Float(*, *) = onnx::Transpose[perm=[1, 0]](%a)\n      %t : Float(*, *) = onnx::Neg(%s)"
-    text = body(lines, "%c, %t, %b, %b", sizes="*, *")
-    feeds = [{"n": np.array(4), "x": f32(2, 3), "y": f32(2, 3), "flag": np.array(True)} for _ in range(4)]
-    assert same_runs(text, *feeds).counters.compiled == 0
 
 
 def test_rows_of_other_shapes_than_before_run_step_by_step() -> None:
@@ -227,28 +192,6 @@ graph(%which : Bool(), %s : Float(1, 20), %x : Float(6, 1, 20)):
             feeds = {"which": np.array(turn % 4 < 3), "s": f32(1, 20), "x": f32(6, 1, 20)}
             np.testing.assert_allclose(native.run(feeds)["r"], plain.run(feeds)["r"], rtol=1e-4, atol=1e-5)
         assert native.counters.compiled == 1  # also in runs that do not come there
-
-
-def test_groups_that_the_backend_declines_are_steps() -> None:
-    text = """
-graph(%s : Float(2, 6), %x : Float(5, 2, 6)):
-  %t : Float(2, 6), %y : Float(5, 2, 6) = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
-    block0(%c : Float(2, 6), %v : Float(2, 6)):
-      %w : Float(6, 6) = prim::Constant[value=@"w"]()
-      %p : Float(2, 6) = onnx::MatMul(%c, %w)
-      %a : Float(2, 6) = onnx::Add(%p, %v)
-      -> (%a, %a)
-  return (%t, %y)
-"""
-    graph = parse_graph(text, {"w": Tensor.of(f32(6, 6), "w")})
-    native, plain = (irc.compile(graph, backend=name) for name in ("native", "numpy"))
-    for _ in range(4):
-        feeds = {"s": f32(2, 6), "x": f32(5, 2, 6)}
-        found, wanted = native.run(feeds), plain.run(feeds)
-        for name, value in wanted.items():
-            np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-4)
-    assert native.counters.compiled == 1
-    assert native.report.declined == {"one operator behind a product is as fast by itself": 1}
 
 
 def test_threads_at_once() -> None:
@@ -418,16 +361,3 @@ def check_memory(graph: Any, feeds: dict[str, Any], monkeypatch: pytest.MonkeyPa
         for name, value in native.run(given).items():
             np.testing.assert_allclose(value, wanted[name], rtol=1e-5, atol=1e-5)
     assert native.counters.compiled == 1
-
-
-@pytest.mark.parametrize("passes", ["none", "default"])
-def test_what_a_loop_passes_on_is_the_memory_that_it_was_given(passes: str) -> None:
-    text = ir("""
-        x: Float(4, 4) -> a
-        none: NoneType = prim.Constant(); a = clone(x, none); v = prim.Loop(3, True, a)
-        with block(i=int, p=Tensor): yield True, p
-        n = neg_(v)
-    """)
-    model = irc.compile(parse_graph(text), passes=passes)
-    for _ in range(4):
-        np.testing.assert_array_equal(model.run({"x": np.ones((4, 4), np.float32)})["a"], np.full((4, 4), -1, "f4"))

@@ -198,23 +198,3 @@ def test_rows_behind_others(rows: int, turned: bool) -> None:
 
 def model(*nodes: onnx.NodeProto) -> onnx.ModelProto:
     return onnx_model(nodes, {"x": [16, 40, 60]}, "y", {"shape": np.array([60, -1])})
-
-
-MODELS = {
-    "reshape": [helper.make_node("Reshape", ["t", "shape"], ["y"])],
-    "flatten": [helper.make_node("Flatten", ["t"], ["y"], axis=2)],
-    "pointwise": [helper.make_node("Sigmoid", ["t"], ["s"]), helper.make_node("Add", ["s", "s"], ["y"])],
-}
-
-
-@pytest.mark.parametrize("passes", ["", "default"])
-@pytest.mark.parametrize("name", ["reshape", "flatten", "pointwise"])
-def test_operators_on_what_lies_across(name, passes):
-    proto = model(helper.make_node("Transpose", ["x"], ["t"], perm=[2, 1, 0]), *MODELS[name])
-    given = {"x": np.random.default_rng(0).standard_normal((16, 40, 60)).astype(np.float32)}
-    LOOPS._loops = {}
-    found = irc.compile(proto, passes, backend=Native()).run(given)["y"]
-    expected = irc.compile(proto, passes, backend="numpy").run(given)["y"]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert found.shape == expected.shape
-    assert [kind[0] for kind in LOOPS._loops] == ["copy"]

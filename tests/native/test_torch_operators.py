@@ -8,13 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.graphs import typed_ir
-
 pytest.importorskip("llvmlite")
 
 import irc
 from irc import ops
-from irc.ir import Builder, Graph, Node, parse_graph
+from irc.ir import Builder, Graph, Node
 from irc.ir.types import TENSOR
 from irc.native.backend import Native
 from irc.native.groups import Group
@@ -140,36 +138,6 @@ def test_operators(name: str, step: int) -> None:
         (outcomes(name, count, step) for count in (1, 2, 3) if record is None or count <= record.arity), Counter()
     )
     assert (name in WITHOUT) == (not seen["compiled"])
-
-
-ALONE = typed_ir(
-    "x, y: Tensor",
-    "a = aten.gelu(x, 'tanh'); d = aten.sigmoid_(aten.silu(aten.leaky_relu_(a, 0.5))); e = aten.xlogy(d, y)",
-    "a, d, e",
-)
-
-
-@pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("dtype", [F, D, H, B, L])
-def test_operators_outside_of_groups(dtype: np.dtype[Any], transposed: bool) -> None:
-    """In place, too, where that is possible: of integers, it is not."""
-    y = np.linspace(0.5, 2, 7, dtype=np.float32)
-    x = elements((7, 3), dtype, 0).T if transposed else elements((3, 7), dtype, 0)
-    outcomes: list[Any] = []
-    for backend in ("native", "numpy"):
-        model = irc.compile(parse_graph(ALONE), passes="none", backend=backend)
-        try:
-            outcomes.append([model.run({"x": x.copy("K"), "y": y}) for _ in range(3)][-1])
-        except irc.Error as error:
-            outcomes.append(error.code)
-    found, wanted = outcomes
-    if isinstance(wanted, str):
-        assert found == wanted
-        return
-    for key, each in wanted.items():
-        assert (found[key].dtype, found[key].strides) == (each.dtype, each.strides)
-        unit = {F: 2.0**-24, D: 2.0**-24, H: 2.0**-11, B: 2.0**-8}[each.dtype]
-        np.testing.assert_allclose(found[key].astype(float), each.astype(float), rtol=40 * unit, atol=40 * unit)
 
 
 def test_what_may_not_be_written_is_not() -> None:

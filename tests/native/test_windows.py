@@ -209,15 +209,6 @@ def test_columns(axes, dtype, channels, data):
     np.testing.assert_array_equal(found.view(f"u{dtype.itemsize}"), expected.view(f"u{dtype.itemsize}"))
 
 
-@pytest.mark.parametrize("group", [1, 2])
-def test_convolutions_are_of_these_columns(group):
-    axes = Window((5, 3), (2, 1), (1, 2), (2, 1, 2, 1), "NOTSET", False).resolve((23, 21))
-    x, w = random((2, 8, 23, 21), np.dtype("f4"), 1), random((6, 8 // group, 5, 3), np.dtype("f4"), 2)
-    found = with_loops(convolve)(x, w, None, group, axes)
-    assert {kind[0] for kind in LOOPS._loops} == {"columns"}
-    np.testing.assert_array_equal(found, convolve(x, w, None, group, axes))
-
-
 @pytest.mark.parametrize("pieces", [2, 3, 7, 100])
 @pytest.mark.parametrize("sizes", [(9, 40), (5, 7), (13, 16)])
 @pytest.mark.parametrize("stride", [1, 2])

@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,9 +13,8 @@ from hypothesis import strategies as st
 
 import irc
 from irc.ir import parse_graph, parse_module
-from irc.runtime import arena, array_memory
-from irc.runtime.array_memory import ALIGNMENT, ArrayType, aligned
-from irc.runtime.memory_plan import FormRecorder, MemoryPlan, Place, Planner, _pack
+from irc.runtime import arena
+from irc.runtime.memory_plan import MemoryPlan, Planner
 from irc.runtime.model import CompiledModel
 from irc.runtime.report import Report
 from tests.effort import Spy, Tune, examples
@@ -25,7 +23,7 @@ from tests.programs.generator import Program, dense, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.interpreter import interpret
 from tests.programs.running import check_same, expected
-from tests.runtime.helpers import PACKAGE, interrupted, observed_run
+from tests.runtime.helpers import PACKAGE, interrupted
 
 RNG = np.random.default_rng(0)
 
@@ -282,60 +280,6 @@ def test_shapes_that_something_writes_are_not_kept(kind: str, backend: str) -> N
     runs_of(text, [{"k": np.array([k])} for k in range(4)], backend=backend)
 
 
-def test_a_donated_input_may_be_a_place() -> None:
-    model = model_of(ir("x, w: Float(64, 64)", "c = MatMul(Neg(Relu(x)), w)", "c"))
-    w = f32(64, 64)
-    for donate in ([], ["x"], [], ["x"], ["x"], []):
-        x = f32(64, 64)
-        expected, before, alive = -np.maximum(x, 0) @ w, x.copy(), weakref.ref(x)
-        np.testing.assert_allclose(model.run({"x": x, "w": w}, donate=donate)["c"], expected, rtol=1e-5, atol=1e-5)
-        assert donate or (x == before).all()
-        poison(model)
-        del x
-        assert alive() is None, "nothing is kept after the run"
-    sizes = {plan.nbytes for plan in model.runs.plans()}
-    assert sizes == {0, 64 * 64 * 4}  # with x donated, a and b lie in its memory
-
-
-IN_A_BRANCH = """
-graph(%x : Float(64, 64), %w : Float(64, 64), %u : Float(1, 64), %at : Long(1, 1), %c : Bool()):
-  %first : Float(64, 64) = onnx::ScatterND[reduction="add"](%x, %at, %u)
-  %y : Float(64, 64) = prim::If(%c)
-    block0():
-      %a : Float(64, 64) = onnx::ScatterND(%first, %at, %u)
-      -> (%a)
-    block1():
-      %b : Float(64, 64) = onnx::ScatterND[reduction="max"](%first, %at, %u)
-      -> (%b)
-  return (%y)
-"""
-OVER_THE_INPUT = {
-    "written in a branch": (IN_A_BRANCH, "default"),
-    "at a tail": (ir("x, w: Float(64, 64)", "a = Relu(x); y = Abs(Mul(Add(a, MatMul(a, w)), w))", "y"), "default"),
-    "over what was made over it": (
-        ir("x, w: Float(64, 64)", "a = Relu(x); d = MatMul(a, w); y = Neg(a); z = Exp(d)", "y, z"),
-        "none",
-    ),
-}
-
-
-@pytest.mark.parametrize(("text", "passes"), OVER_THE_INPUT.values(), ids=OVER_THE_INPUT)
-def test_a_donated_input_leaves_in_planned_runs_as_in_the_first(text: str, passes: str) -> None:
-    """As an output, made over it."""
-    model = irc.compile(parse_graph(text), passes, backend="numpy")  # whose steps write in place
-    plain = irc.compile(parse_graph(text), "none")
-    given = {"w": f32(64, 64), "u": f32(1, 64), "at": np.array([[3]]), "c": np.array(True)}
-    for _ in range(4):
-        x = f32(64, 64)
-        feeds = {name: value for name, value in {**given, "x": x}.items() if name in {a.name for a in model.inputs}}
-        expected, where = plain.run(feeds), x.ctypes.data
-        found = model.run(feeds, donate=["x"])
-        for name, want in expected.items():
-            np.testing.assert_allclose(found[name], want, rtol=1e-4, atol=1e-5)
-        assert found["y"].ctypes.data == where
-        poison(model)
-
-
 def test_shapes_that_are_drawn_at_random_are_not_planned() -> None:
     model = model_of(ir(
         "x: Float(2)",
@@ -349,40 +293,6 @@ def test_shapes_that_are_drawn_at_random_are_not_planned() -> None:
         sizes.add(int(got["s"][0]))
         np.testing.assert_allclose(got["y"], got["s"][0] * np.e, rtol=1e-5)
     assert len(sizes) > 1
-
-
-NO_PLACE = {
-    "an output is a view of it": (ir(MATRICES, "y = Reshape(x, [-1]); z = MatMul(Neg(x), w)", "y, z"), []),
-    "results beside it": (
-        ir(
-            "x: Float(32, 32)",
-            "y, z = FusionGroup_0(x); t = Sinh(z)",
-            "y, t",
-            FusionGroup_0=("x: Float(32, 32)", "y = Neg(x); z = Sqrt(Abs(y))", "y, z"),
-        ),
-        [],
-    ),
-    "other results of a group": (OTHERS := ir(
-        "u, x: Float(32, 32)",
-        "y, z = FusionGroup_0(Trilu(u), x); t = MatMul(z, z)",
-        "y, t",
-        FusionGroup_0=("w, x: Float(32, 32)", "a = Add(w, x); z = Tanh(a); y = Neg(a)", "y, z"),
-    ), []),
-    "other results of a group, after runs that were given nothing": (OTHERS, [()] * 3),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("size", [2, 300])
-@pytest.mark.parametrize(("text", "before"), NO_PLACE.values(), ids=NO_PLACE)
-def test_a_donated_input_is_no_place_of_what_something_else_reads(text: str, before: list[Any], size: int) -> None:
-    model = model_of(text.replace("32", str(size)))
-    for donate in [*before, *[["x"]] * 3]:
-        feeds = {v.name: f32(size, size) for v in model.graph.inputs}
-        wanted = interpret(model.graph, [x.copy() for x in feeds.values()])
-        found = model.run(feeds, donate=donate).values()
-        poison(model)
-        for got, want in zip(found, wanted, strict=True):
-            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(want).max())
 
 
 @pytest.fixture
@@ -400,18 +310,6 @@ def in_turn(model: CompiledModel, sizes: Iterable[int]) -> int:
         planned += model.counters.planned == 4
         poison(model)
     return planned
-
-
-def test_twenty_lengths_in_turn_are_all_planned(made: list[MemoryPlan]) -> None:
-    model = model_of(CHAIN.replace("64, 64", "n, n"))
-    sizes = [*range(16, 56, 2)]
-    rounds = [in_turn(model, sizes) for _ in range(6)]
-    assert rounds == [0, arena.LEAST_PLANS, 20, 20, 20, 20]
-    assert len(made) == 20
-    (memory,) = model.runs._arenas
-    assert len(memory.memory) == max(plan.nbytes for plan in made)
-    for n in sizes:
-        assert model.profile({"x": f32(n, n), "w": f32(n, n)}).allocations == 1  # the output
 
 
 def test_plans_are_bounded_and_arenas_shared(tune: Tune, made: list[MemoryPlan]) -> None:
@@ -443,31 +341,6 @@ def test_five_hundred_lengths_take_no_more_than_there_is_room_for(tune: Tune, ma
     assert len(made) == len(runs._plans) == rounds[3]
     assert len(runs._arenas) == 1
     assert len(runs._arenas[0].memory) == max(plan.nbytes for plan in runs.plans())
-
-
-def test_plans_may_take_as_much_as_the_arena(tune: Tune) -> None:
-    tune("irc.runtime.arena.BUDGET", 0)
-    model = model_of(CHAIN.replace("64, 64", "n, n"))
-    for _ in range(3):
-        in_turn(model, [300])
-    sizes = range(16, 16 + 2 * arena.LEAST_PLANS)
-    assert [in_turn(model, sizes) for _ in range(3)][-1] == 2 * arena.LEAST_PLANS
-
-
-def test_there_is_no_smaller_arena_while_a_larger_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[weakref.ref[Any]] = []
-
-    def aligned_bytes(nbytes: int) -> Any:
-        assert not any(memory() is not None for memory in made)
-        memory = array_memory.aligned_bytes(nbytes)
-        made.append(weakref.ref(memory))
-        return memory
-
-    monkeypatch.setattr(arena, "aligned_bytes", aligned_bytes)
-    model = model_of(CHAIN.replace("64, 64", "n, n"))
-    for _ in range(3):
-        in_turn(model, [8, 16, 32])
-    assert len(made) == 3
 
 
 def test_what_plans_take_is_counted_rightly() -> None:
@@ -600,52 +473,3 @@ def test_random_programs_compute_the_same_in_planned_memory(program: Program, gr
         poison(model)
         got = model.run({v.name: x for v, x in zip(program.graph.inputs, now.inputs())})
         check_same(wanted.run.outputs, list(got.values()), "outputs", wanted.largest)
-
-
-def packed(rows: list[tuple[int, int, int]]) -> tuple[list[Place], MemoryPlan]:
-    """The places, in order, and the plan of buffers that rows describe: size, first turn, turns after that."""
-    made: Any = {}
-    for i, (size, start, length) in enumerate(rows):
-        made[i] = Place(ArrayType(np.dtype(np.uint8), (size,)), i, start, start + length)
-    plan = _pack(made, [], {})
-    return [plan.place_of[i] for i in made], plan
-
-
-@given(st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 20), st.integers(0, 20)), max_size=30))
-def test_places_in_use_at_once_do_not_overlap(rows: list[tuple[int, int, int]]) -> None:
-    places, plan = packed(rows)
-    spans = [(place, start, start + length) for place, (_, start, length) in zip(places, rows, strict=True)]
-    for i, (a, a_start, a_end) in enumerate(spans):
-        assert a.offset % ALIGNMENT == 0 and a.offset + aligned(a.form.nbytes) <= plan.nbytes
-        for b, b_start, b_end in spans[:i]:
-            if a_start <= b_end and b_start <= a_end:
-                assert a.offset + aligned(a.form.nbytes) <= b.offset or b.offset + aligned(b.form.nbytes) <= a.offset
-    alive = [sum(aligned(p.form.nbytes) for p, s, e in spans if s <= t <= e) for t in range(42)]
-    assert plan.bound == max(alive) <= plan.nbytes
-
-
-def test_the_bound_is_what_is_in_use_at_once_even_if_the_arena_is_larger() -> None:
-    places, plan = packed([(385, 3, 3), (512, 2, 0), (128, 3, 0), (385, 2, 2)])
-    assert [aligned(place.form.nbytes) for place in places] == [448, 512, 128, 448]
-    assert (plan.bound, plan.nbytes) == (448 + 128 + 448, 1088)
-
-
-def test_a_place_is_the_smallest_gap_that_holds_it() -> None:
-    places, plan = packed([(512, 0, 0), (320, 0, 1), (256, 0, 0), (192, 0, 1), (192, 1, 0)])
-    assert [place.offset for place in places[:4]] == [0, 512, 832, 1088]
-    # At the second turn there are 512 bytes at 0, 256 at 832, and all that is behind the others.
-    assert places[4].offset == 832
-    assert plan.nbytes == 1088 + 192
-
-
-def test_a_gap_that_is_just_large_enough_holds_it() -> None:
-    places, _ = packed([(256, 0, 10), (192, 0, 12), (128, 0, 10), (128, 8, 4), (128, 12, 0)])
-    assert [place.offset for place in places] == [0, 256, 448, 576, 448]
-
-
-def test_recorders_see_what_is_made() -> None:
-    graph = parse_graph(CHAIN)
-    model = CompiledModel(graph)
-    recorder = FormRecorder()
-    model.runs.lowerer.plan.run([f32(64, 64), f32(64, 64)], observed_run(recorder))
-    assert {v.name for v in recorder.forms} == {"_0", "b", "_1", "_2", "e"}

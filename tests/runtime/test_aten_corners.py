@@ -640,15 +640,6 @@ def test_an_entropy_has_the_wider_type_of_logits_and_probabilities(element: str,
     np.testing.assert_allclose(found, np.log(2), rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("kind", "x"),
-    [("gelu", TURN), ("erf", TURN), ("log_sigmoid", TURN), ("mse_loss", TURN), ("cosine_similarity", TURN)],
-)
-def test_no_imaginary_part_is_lost(kind: str, x: Any) -> None:
-    with pytest.raises(Error, match="not defined on complex numbers"):
-        op(kind, x, *([x] if kind in ("mse_loss", "cosine_similarity") else []))
-
-
 def test_a_sum_of_integers_stays_within_64_bits() -> None:
     assert op("sum", [2**62] * 3) == -(2**62)  # torch sums in 32 bits
     assert op("abs", LEAST) == op("floordiv", LEAST, -1) == LEAST
@@ -685,19 +676,6 @@ def test_random_integers_with_and_without_bounds_and_generators(options: list[An
     assert ((least <= found) & (found < 6)).all()
 
 
-@pytest.mark.parametrize("kind", ["add", "mul", "sigmoid", "add_"])
-def test_overloads_that_are_not_known_are_refused_when_they_run(kind: str) -> None:
-    operands = ", ".join(["%x"] * (kind != "sigmoid") + ["%x"])
-    alpha = ", %a" if kind.startswith("add") else ""
-    text = f"""graph(%x : Tensor, %a : int):
-  %y : Tensor = aten::{kind}({operands}{alpha}, %x)
-  return (%y)
-"""
-    with pytest.raises(Error, match=f"does not know the overload of aten::{kind} ") as caught:
-        run(text, f32(1), 1)
-    assert caught.value.code == "IRC423"
-
-
 def test_factors_of_numbers_are_not_left_out() -> None:
     text = ir("x, y, f: int", "s: int = aten.add(x, y, f); d: int = aten.sub(x, y, f)", "s, d")
     assert list(run(text, 10, 2, 3)) == [16, 4]
@@ -728,11 +706,6 @@ def test_projections_of_an_lstm() -> None:
     np.testing.assert_allclose(y[:, 0, 0], 2 * np.tanh([0.5, 0.25]), rtol=1e-6)
     with pytest.raises(Error, match="of a projected LSTM"):
         op("lstm", x, [hidden, cell], [*params, params[0]], True, 1, 0.0, *[False] * 3)
-
-
-def test_strides_of_empty_tensors_are_those_of_dense_ones() -> None:
-    assert op("stride", np.zeros((0, 3))) == [3, 1]
-    assert op("stride", np.zeros((2, 0), np.int64)) == [1, 1]
 
 
 @pytest.mark.parametrize(

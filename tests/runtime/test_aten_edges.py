@@ -3,7 +3,6 @@
 Expected results are those of torch 2.13; ``tests/differential/test_corners.py`` asks torch for them again.
 """
 
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -12,7 +11,6 @@ import pytest
 
 import irc
 from irc.errors import Error
-from tests.graphs import typed_ir
 from tests.runtime.helpers import f32, graph_of
 from tests.runtime.test_aten import op
 
@@ -274,15 +272,3 @@ def test_powers_of_zero_by_declared_types(passes: str) -> None:
         model = irc.compile(graph_of(text.format(*types)), passes=passes)
         with pytest.raises(Error, match="cannot be raised to the power -3"):
             model.run({"a": 0, "b": -3} if types[0] == "int" else {"a": 0.0, "b": -3 if types[1] == "int" else -3.0})
-
-
-@pytest.mark.parametrize("passes", ["", "default"])
-@pytest.mark.parametrize(("shape", "own", "turned"), [((3, 1), [1, 1], [1, 1]), ((1, 4), [4, 1], [1, 4])])
-def test_strides_of_dimensions_of_one_position(
-    passes: str, shape: tuple[int, ...], own: list[int], turned: list[int], tmp_path: Path
-) -> None:
-    text = typed_ir("x: Tensor", "t = aten.t(x); s: 'int[]' = aten.stride(x); r: 'int[]' = aten.stride(t)", "s, r")
-    model = irc.compile(graph_of(text), passes=passes)
-    model.save(tmp_path / "m.irc")
-    for each in (model, irc.load(tmp_path / "m.irc")):
-        assert list(each.run({"x": np.ones(shape, np.float32)}).values()) == [own, turned]

@@ -75,23 +75,6 @@ def same(found: Sequence[Any], expected: Sequence[Any]) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_groups_are_compiled_once_for_each_kind_of_operands() -> None:
-    backend = Members()
-    model = irc.compile(parse_graph(GROUPED), backend=backend)
-    plain = irc.compile(parse_graph(GROUPED), backend="numpy")
-    groups = len(model.report.groups)
-    assert groups == 2
-    for rows in (4, 4, 4, 2, 4, 2):
-        same(results(model, X[:rows]), results(plain, X[:rows]))
-        assert model.counters.compiled == groups
-        assert plain.counters.compiled == 0
-        assert model.counters.kernels < plain.counters.kernels
-    assert len(backend.asked) == 2 * groups
-    assert any(backend.outs)  # in planned memory
-    assert model.report.backend == "members"
-    assert model.report.declined == {}
-
-
 def test_what_is_refused_runs_as_if_it_were_not_fused() -> None:
     backend = Members(refuse="it is Sunday")
     model, plain = (irc.compile(parse_graph(GROUPED), backend=b) for b in (backend, "numpy"))
@@ -120,16 +103,6 @@ def test_what_a_kernel_cannot_compute_its_members_compute() -> None:
         assert model.counters == plain.counters
     assert len(backend.asked) == 2
     assert model.report.declined == {"it has a cold": 2}
-
-
-def test_what_is_declined_for_some_types_runs_as_its_members_for_these() -> None:
-    backend = Members(decline=lambda types: types[0].shape[0] == 2)
-    model, plain = (irc.compile(parse_graph(GROUPED), backend=b) for b in (backend, "numpy"))
-    for rows in (2, 2, 4, 2, 4, 4, 3):
-        same(results(model, X[:rows]), results(plain, X[:rows]))
-        assert (model.counters.compiled > 0) == (rows != 2)
-        if rows == 2:
-            assert model.counters == plain.counters
 
 
 class Table(Backend):

@@ -71,13 +71,6 @@ def test_the_blas_has_one_thread_in_a_run_and_as_many_as_before_after_it(
     assert library.threads == 8
 
 
-def test_what_multiplies_nothing_leaves_the_blas_alone(library: Library) -> None:
-    text = "graph(%x : Float(2, 3)):\n  %y = onnx::Transpose[perm=[1, 0]](%x)\n  %z = onnx::Relu(%y)\n  return (%z)\n"
-    for passes in ("", "default"):
-        irc.compile(graph_of(text), passes=passes).run({"x": np.ones((2, 3), np.float32)})
-    assert library.set == []
-
-
 INNER = {
     "a branch": ir("""
         c: Bool(); x: Float(4, 4) -> y

@@ -14,7 +14,7 @@ from irc.runtime.execution import Counters, Observer
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel, Options
 from irc.runtime.plan import Lowerer
-from tests.graphs import ir, typed_ir
+from tests.graphs import ir
 from tests.runtime.helpers import f32, graph_of, observed_run
 
 TENSOR = types.tensor(DType.FLOAT)
@@ -77,38 +77,6 @@ def test_numbers_of_options_may_be_numpys():
     assert model.run({"x": f32(1, 2, 3, 4)}, threads=np.int64(2)).keys() == {o.name for o in model.outputs}  # type: ignore[arg-type]
 
 
-BRANCHES = typed_ir(
-    "x, w: Float(4, 4)",
-    "s = Neg(x); a = MatMul(s, w); b = Relu(a); c = MatMul(w, s); d = Abs(c); y = Add(b, d)",
-    "y, d",
-)
-
-
-FIVE = typed_ir(
-    "x: Float(2, 2); w: Float(n, 2)",
-    "a = MatMul(x, x); b = MatMul(x, x); s = Neg(a); c = MatMul(s, w); t = Relu(c); d = MatMul(b, b); "
-    "e = MatMul(t, d); f = MatMul(c, c)",
-    "e, f",
-)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 4])
-def test_a_failure_in_a_unit_names_the_operator_and_is_raised_once(threads):
-    model = CompiledModel(graph_of(FIVE), options=Options(threads=threads))
-    x = np.eye(2, dtype=np.float32)
-    good = model.run({"x": x, "w": x})
-    kernels = model.counters.kernels
-    for _ in range(3):
-        with pytest.raises(Error) as caught:
-            model.run({"x": x, "w": np.ones((3, 2), np.float32)})
-        assert caught.value.where == "onnx::MatMul '%c'"
-        assert "float32[2, 2], float32[3, 2]" in caught.value.message
-        again = model.run({"x": x, "w": x})
-        for name, value in good.items():
-            np.testing.assert_array_equal(again[name], value)
-        assert model.counters.kernels == kernels == 8
-
-
 CALLED: list[Any] = []
 """What ``test.bulk::Spy`` was called with."""
 
@@ -165,33 +133,3 @@ def test_nothing_behind_a_failure_in_the_same_bulk_runs(text: str, observer: Obs
         Lowerer(graph_of(text)).plan.run([np.eye(2, dtype=np.float32)], observed_run(observer))
     assert caught.value.where == "test.bulk::Fail '%f'"
     assert CALLED == []
-
-
-def test_options_are_taken_by_compile_and_load(tmp_path):
-    options = irc.Options(threads=2)
-    model = irc.compile(graph_of(BRANCHES), "none", options=options)
-    assert model.options is options
-    path = tmp_path / "m.irc"
-    model.save(path)
-    assert irc.load(path).options == Options()
-    assert irc.load(path, options).options is options
-
-
-# -- interrupts and callbacks ------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["enter", "before", "after"])
-def test_a_watch_that_raises_ends_the_run_and_nothing_else(method):
-    class Raising(Observer):
-        pass
-
-    def fail(*arguments: Any) -> None:
-        raise RuntimeError("a callback")
-
-    setattr(Raising, method, fail)
-    plan = Lowerer(graph_of(BRANCHES)).plan
-    x = np.eye(4, dtype=np.float32)
-    with pytest.raises(Exception, match="a callback"):
-        plan.run([x, x], observed_run(Raising()))
-    y, d = plan.run([x, x])
-    np.testing.assert_array_equal(y, d)

@@ -1,22 +1,14 @@
 """Function calls and fusion groups."""
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
 
 import irc
 from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Node, parse_graph, types
-from irc.ops import Operator
-from irc.runtime.execution import Frame, Observer, Run, Slots
-from irc.runtime.kernels import registry
-from irc.runtime.model import CompiledModel
+from irc.runtime.execution import Frame, Observer, Slots
 from irc.runtime.plan import lower
-from irc.runtime.values import describe
 from tests.graphs import ir, typed_ir
-from tests.operators import records_for_a_while
 from tests.runtime.helpers import f32, graph_of, observed_run, run
 
 FLOAT = types.tensor(DType.FLOAT)
@@ -58,12 +50,6 @@ def test_functions_may_call_themselves():
     assert plan.run([4]) == [24]
 
 
-def test_messages_name_functions():
-    """They may be operands."""
-    graph = graph_of("graph(%x):\n  return (%x)")
-    assert describe(lower(graph)) == f"Plan <plan of {graph.name!r}>"
-
-
 CHOSEN = ir("""
     c: bool; x: Float(2) -> y
     f: Function = prim.Constant(name="Neg"); g: Function = prim.Constant(name="Abs"); h: Function = f if c else g
@@ -75,11 +61,6 @@ CHOSEN = ir("""
     Abs | x: Float(2) -> y
     y: Float(2) = Abs(x)
 """)
-
-
-def test_functions_are_values():
-    assert run(CHOSEN, True, f32(1, -2))[0].tolist() == [-1, 2]
-    assert run(CHOSEN, False, f32(1, -2))[0].tolist() == [1, 2]
 
 
 def test_unknown_functions_are_refused():
@@ -99,173 +80,6 @@ def test_calls_with_wrong_numbers_of_arguments_are_refused(inputs):
     text = CHOSEN.replace("prim::CallFunction(%h, %x)", f"prim::CallFunction(%h{', %x' * inputs})")
     with pytest.raises(Error, match=f"IRC434: .*takes 1 values, not {inputs}"):
         run(text, True, f32(1, 2))
-
-
-def test_missing_kernels_in_functions_and_groups_are_found():
-    text = ir("""
-        x: Float(2) -> z
-        f: Function = prim.Constant(name="Odd"); y: Float(2) = prim.CallFunction(f, x); z: Float(2) = FusionGroup_0(y)
-
-        with FusionGroup_0 | a: Float(2) -> b
-        b: Float(2) = NotThere(a)
-
-        Odd | x: Float(2) -> y
-        y: Float(2) = NorThere(x)
-    """)
-    with pytest.raises(Error) as caught:
-        lower(graph_of(text, verify=False))
-    assert "NotThere" in str(caught.value) and "NorThere" in str(caught.value)
-
-
-GROUP = typed_ir(
-    "x: Float(n, 3); w: Float(3, 3); b: Float(3)",
-    "y = FusionGroup_0(x, w, b)",
-    "y, x",
-    FusionGroup_0=(
-        "x: Float(n, 3); w: Float(3, 3); b: Float(3)",
-        "q = Add(b, MatMul(x, w)); y = Add(Relu(Mul(q, 0.5)), x)",
-        "y",
-    ),
-)
-
-
-def test_members_of_a_group_are_one_unit_and_run_in_place():
-    rng = np.random.default_rng(0)
-    x, w, b = (rng.standard_normal(s).astype(np.float32) for s in ((5, 3), (3, 3), (3,)))
-    counters = Run()
-    before = x.copy()
-    y, same = run(GROUP, x, w, b, counters=counters)
-    np.testing.assert_allclose(y, np.maximum((x @ w + b) / 2, 0) + x, rtol=1e-5, atol=1e-6)
-    assert same is x and (x == before).all()
-    assert (counters.units, counters.kernels, counters.in_place) == (1, 5, 4)
-
-
-@pytest.mark.parametrize(
-    ("operator", "x", "expected"),
-    [
-        ("%b : Bool(3) = onnx::Less(%a, %x)", f32(-1, 0, 1), [False, False, True]),
-        ("%b : Tensor = onnx::Add(%a, %wide)", f32(1, 2, 3), [[-1, -2, -3], [0, -1, -2]]),
-        ("%b : Long(3) = onnx::Cast[to=7](%a)", f32(1, 2, 3), [-1, -2, -3]),
-    ],
-)
-def test_groups_allocate_where_type_or_shape_differ(operator, x, expected):
-    """The types that the graph states may be wrong, as those in ONNX files often are."""
-    text = f"""
-    graph(%x : Float(3)):
-      %y : Tensor = prim::FusionGroup_0(%x)
-      return (%y)
-    with prim::FusionGroup_0 = graph(%x : Float(3)):
-      %wide : Float(2, 1) = prim::Constant[value=tensor<Float(2, 1)>([0., 1.])]()
-      %a : Float(3) = onnx::Neg(%x)
-      {operator}
-      return (%b)
-    """
-    counters = Run()
-    (y,) = run(text, x, counters=counters, verify=False)
-    assert y.tolist() == expected
-    assert counters.in_place == 0
-
-
-def test_a_failing_operator_inside_a_group_is_named():
-    plan = lower(graph_of(GROUP))
-    with pytest.raises(Error) as caught:
-        plan.run([np.ones((2, 3), np.float32), np.ones((3, 3), np.float32), np.ones(7, np.float32)])
-    assert caught.value.where == "onnx::Add '%q'"
-    assert "float32[7], float32[2, 3]" in caught.value.message
-
-
-STEPS = """
-graph(%x : Float(n, m), %w : Float(m)):
-  %0 : Float(n, m) = test.group::step[number=0](%x, %w)
-  %5 : Float(n, m) = prim::FusionGroup_0(%0, %w)
-  %6 : Float(n, m) = test.group::step[number=6](%5, %w)
-  return (%6)
-with prim::FusionGroup_0 = graph(%x : Float(n, m), %w : Float(m)):
-  %1 : Float(n, m) = test.group::step[number=1](%x, %w)
-  %2 : Float(n, m) = test.group::step[number=2](%1, %w)
-  %3 : Float(n, m) = test.group::wise[number=3](%2, %w)
-  %4 : Float(n, m) = test.group::wise[number=4](%3, %w)
-  %5 : Float(n, m) = test.group::wise[number=5](%4, %w)
-  return (%5)
-"""
-"""A group of five operators; one operator before and one behind the group."""
-
-
-class Members:
-    """Operators that add their operands, and note that they are called: they are the kernels of `STEPS`.
-
-    Attributes:
-        failing: the number of the one that fails.
-        called: the numbers of those that were called, in order.
-        raised: what has been raised.
-    """
-
-    def __init__(self) -> None:
-        self.failing: int | None = None
-        self.called: list[int] = []
-        self.raised: list[Exception] = []
-
-    def bind(self, node: Node) -> Any:
-        number = node.attributes["number"]
-
-        def run(x: Any, y: Any, out: Any = None) -> Any:
-            self.called.append(number)
-            if number == self.failing:
-                self.raised.append(ValueError("it fails"))
-                raise self.raised[-1]
-            return np.add(x, y, out=out)
-
-        return run
-
-
-@pytest.fixture
-def members(own_registries: None) -> Iterator[Members]:
-    found = Members()
-    for kind in ("test.group::step", "test.group::wise"):
-        registry.kernel(kind)(found.bind)
-    with records_for_a_while({"test.group::wise": Operator("test.group::wise", pointwise=True)}):
-        yield found
-
-
-@pytest.mark.parametrize("failing", range(7))
-@pytest.mark.parametrize("observer", [None, Observer()], ids=["alone", "observed"])
-def test_nothing_behind_a_failure_in_a_group_runs(members: Members, failing: int, observer: Observer | None):
-    plan = lower(graph_of(STEPS, verify=False))
-    x, w, order = np.ones((3, 4), np.float32), f32(1, 2, 3, 4), [*range(7)]
-    kind = "wise" if failing in (3, 4, 5) else "step"
-    for _ in range(2):
-        members.failing, members.called, members.raised = failing, [], []
-        with pytest.raises(Error, match="it fails") as caught:
-            plan.call([x, w], observed_run(observer))
-        assert members.called == order[: order.index(failing) + 1]
-        assert members.raised == [caught.value.__cause__]
-        assert (caught.value.code, caught.value.where) == ("IRC401", f"test.group::{kind} '%{failing}'")
-        assert caught.value.message.endswith("; inputs: float32[3, 4], float32[4]")
-        assert caught.value.message.count("inputs:") == 1
-        members.failing, members.called, counters = None, [], observed_run(observer)
-        (y,) = plan.call([x, w], counters)
-        np.testing.assert_array_equal(y, x + 7 * w)
-        assert members.called == order
-        assert counters.kernels == 7
-
-
-@pytest.mark.parametrize("failing", range(7))
-def test_a_model_in_which_a_group_fails_can_be_run_again(members: Members, failing: int):
-    """Before it is planned, while it is, and in planned memory."""
-    more = "%s : Float(m) = onnx::Softmax(%w)\n  %y : Float(n, m) = onnx::Add(%6, %s)\n  return (%y)"
-    model = CompiledModel(graph_of(STEPS.replace("return (%6)", more), verify=False))
-    x, w = np.ones((3, 4), np.float32), f32(1, 2, 3, 4)
-    feeds, y = {"x": x, "w": w}, x + 7 * w + np.exp(w) / np.exp(w).sum()
-    planned: list[int] = []
-    for _ in range(4):
-        members.failing = failing
-        with pytest.raises(Error, match="it fails"):
-            model.run(feeds)
-        members.failing, members.called = None, []
-        np.testing.assert_allclose(model.run(feeds)["y"], y, rtol=1e-6)
-        assert members.called == [*range(7)]
-        planned.append(model.counters.planned)
-    assert planned == [0, 1, 1, 1]
 
 
 RETURNS = """

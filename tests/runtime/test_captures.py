@@ -1,7 +1,5 @@
 """Captures by value: what a block may write because nothing outside needs it any more, and what loops own."""
 
-import weakref
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,9 +7,7 @@ import pytest
 
 import irc
 from irc.ir import Node
-from irc.ops import Operator, register
 from irc.runtime.execution import Frame, Observer, Slots
-from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
 from tests.graphs import typed_ir
 from tests.runtime.helpers import boolean, f32, graph_of, i64, observed_run
@@ -49,13 +45,6 @@ graph(%c : Bool(), %x : Float(3)):
 """
 A = X / (1 + np.abs(X))
 W = f32(1, -1, 1)
-
-
-@pytest.mark.parametrize(("taken", "expected"), [(True, np.maximum(A, 0)), (False, A + W)])
-def test_a_branch_writes_a_capture_that_nothing_else_needs(taken, expected):
-    (y,), in_place = run(BRANCH, boolean(taken), X)
-    np.testing.assert_array_equal(y, expected)
-    assert in_place == 1
 
 
 def test_a_branch_whose_result_leaves_does_not_write_planned_memory():
@@ -130,41 +119,3 @@ def test_what_a_loop_carries_is_its_own_and_a_capture_is_not(iterations):
     assert len({array.ctypes.data for array in captures.arrays}) <= 1, "captured, not copied"
     run(LOOP, i64(iterations), X, observer=carried)
     assert len({array.ctypes.data for array in carried.arrays}) <= 1, "all iterations in one piece of memory"
-
-
-@pytest.mark.parametrize("loop", ["onnx::Loop", "prim::Loop"])
-def test_what_a_loop_begins_with_is_gone_once_its_first_iteration_has_read_it(loop):
-    made: list[weakref.ref[np.ndarray]] = []
-    alive: list[bool] = []
-
-    @kernel("test.captures::Make")
-    def make(node: Node) -> Callable[..., Any]:
-        def run(x: Any) -> Any:
-            array = np.array(x)
-            made.append(weakref.ref(array))
-            return array
-
-        return run
-
-    @kernel("test.captures::Look")
-    def look(node: Node) -> Callable[..., Any]:
-        def run(x: Any) -> Any:
-            alive.append(made[0]() is not None)
-            return x + 1
-
-        return run
-
-    register(*(Operator(f"test.captures::{name}", "(Tensor x) -> Tensor") for name in ("Make", "Look")))
-    text = f"""
-    graph(%n : int, %x : Float(3)):
-      %go : bool = prim::Constant[value=True]()
-      %first : Float(3) = test.captures::Make(%x)
-      %y : Float(3) = {loop}(%n, %go, %first)
-        block0(%i : int, {"%c : bool, " if loop == "onnx::Loop" else ""}%h : Float(3)):
-          %d : Float(3) = test.captures::Look(%h)
-          -> (%go, %d)
-      return (%y)
-    """
-    (y,) = lower(graph_of(text)).run([3, X])
-    np.testing.assert_array_equal(y, X + 3)
-    assert alive == [True, False, False]

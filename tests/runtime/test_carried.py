@@ -15,7 +15,7 @@ from irc.runtime.kernels.registry import kernel
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import Lowerer
 from irc.runtime.storage import Storage
-from tests.graphs import ir, typed_ir
+from tests.graphs import typed_ir
 from tests.programs.interpreter import interpret
 from tests.runtime.helpers import boolean, f32, i64, module_of
 
@@ -255,35 +255,6 @@ def test_results_are_in_place_and_overwrite_nothing(case: Case, loop: str, n: in
         assert copied == [X.nbytes * eval(case.copied, {"n": n})] * RUNS
 
 
-@pytest.mark.parametrize("iterations", ITERATIONS)
-def test_donated_inputs(iterations: int) -> None:
-    def in_place(**facts: Any) -> list[int]:
-        return check(Case("", carried="h=x", **facts).module(), feeds_of(iterations), ["x"])[0]
-
-    assert in_place(returned="y_h") == [2 * iterations] * RUNS
-    kept = in_place(after="e = Softmax(x)", returned="y_h, e")
-    assert kept == [max(0, 2 * iterations - 1)] * RUNS, "what is read later is not overwritten"
-    for written, read in (("y_h", "first"), ("first", "y_h"), ("y_h", "x"), ("x", "y_h")):
-        in_place(after=f"z = Neg({written}); e = Softmax({read})", returned="z, e")
-
-
-@pytest.mark.parametrize("donate", [[], ["x"]])
-def test_one_loop_after_the_other(donate: list[str]) -> None:
-    """Each begins with what the one before gave, which is returned: more than are told apart."""
-    loops = [
-        f"y{i + 1} = prim.Loop(n, go, y{i})\nwith block(i{i}=int, h{i}='Float(1, 4)'): yield go, Relu(Add(w, h{i}))"
-        for i in range(50)
-    ]
-    loops[0] = loops[0].replace("y0", "x")
-    outputs = ", ".join(f"y{i + 1}" for i in range(50))
-    text = typed_ir("n: Long(); x: Float(1, 4)", "\n".join([BEGIN, *loops]), f"{outputs}, x")
-    main = module_of(text, {}).main
-    assert len(Lowerer(main, guarded=True).storage.shown(main.value("y50"))) < 40
-    for n in (0, 1, 3):
-        for count in check(module_of(text, {}), {"n": i64(n), "x": X}, donate)[0]:
-            assert not n or 30 * (2 * n - 1) <= count <= 50 * (2 * n - 1)
-
-
 SCAN = """first = Softsign(x)
 y, z = onnx.Scan(first, rows, num_scan_inputs=1, since_version=11)
 with block(h='Float(1, 4)', r='Float(1, 4)'): d = Relu(Add(r, h)); yield d, d"""
@@ -336,27 +307,6 @@ def test_in_place_forms_of_what_an_iteration_makes_count_as_before() -> None:
         module = Case("").module()
         PassManager("in-place").run(module)
         assert check(module, feeds_of(n))[0] == [max(0, 2 * n - 1)] * RUNS
-
-
-LISTS = """first = Softsign(x); l: 'Tensor[]' = prim.ListConstruct(first); m: 'Tensor[]' = prim.Loop(n, True, l)
-with block(i=int, h='Tensor[]'):
-    b = Neg(__getitem__(h, 0)); c = Add(b, b); k: 'Tensor[]' = prim.ListConstruct(c)
-    yield True, k
-z = Neg(__getitem__(m, 0))"""
-LENT = """
-n: int; x: Float(4) -> z, first
-f: Function = prim.Constant(name="f"); y, first = prim.CallFunction(f, n, x); z = Neg_(y)
-
-f | n: int; x: Float(4) -> b, a
-a = Softsign(x); b = prim.Loop(n, True, a)
-with block(i=int, h=Float(4)): yield True, Relu(h)
-"""
-
-
-@pytest.mark.parametrize("iterations", ITERATIONS)
-def test_lists_are_carried_and_functions_lend_nothing_that_a_caller_may_write(iterations: int) -> None:
-    for text in (ir("n: int; x: Float(4)", LISTS, "z, first"), ir(LENT)):
-        check(module_of(text, {}), {"n": iterations, "x": X[0]})
 
 
 @pytest.mark.parametrize("iterations", ITERATIONS)

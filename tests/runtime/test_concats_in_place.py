@@ -1,6 +1,5 @@
 """Concats whose operands are made in their places copy nothing; what they compute is the same."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -86,63 +85,9 @@ def test_an_image_is_resized_where_it_is_concatenated(backend: str, mode: str) -
     assert joined(model) == ["d"]
 
 
-def test_concats_that_would_take_more_memory_copy(tune: Tune) -> None:
-    """A small part that is made early would keep room for the whole."""
-    text = typed_ir(
-        "x: Float(100, 8); q: Float(500, 100); r: Float(500, 500); s: Float(100, 500); w: Float(1, 100)",
-        "b = MatMul(w, x); c = Concat(MatMul(s, MatMul(r, MatMul(q, x))), b, axis=0); y = Softmax(c)",
-        "y",
-    )
-    for most, names in ((memory_plan.PEAK, []), (2, ["c"])):
-        tune("irc.runtime.memory_plan.PEAK", most)
-        model = compiled(text)
-        check(parse_graph(text), model)
-        assert joined(model) == names
-
-
-CASES = {
-    "operands made for it": ("c = Concat(a, b, axis=0)", "z", True),
-    "one operand": ("c = Concat(a, axis=0)", "z", True),
-    "an operand that is read later": ("c = Concat(a, b, axis=0); a2 = Exp(a)", "z, a2", True),
-    "one operand twice": ("c = Concat(a, a, axis=0)", "z", False),
-    "rows side by side": ("c = Concat(a, b, axis=1)", "z", False),
-    "an input": ("c = Concat(a, x, axis=0)", "z", False),
-    "an operand that is an output": ("c = Concat(a, b, axis=0)", "z, b", False),
-    "an output": ("c = Concat(a, b, axis=0)", "z, c", False),
-    "an operand in a returned list": ("c = Concat(a, b, axis=0); l: 'Tensor[]' = SequenceConstruct(b)", "z, l", False),
-    "a view": ("v = Transpose(b); c = Concat(MatMul(b, v), v, axis=0)", "z", False),
-    "a part of another": ("c = Concat(Concat(b, a, axis=0), a, axis=0)", "z", False),
-    "an operand written before": ("i = Relu_(a); c = Concat(a, b, axis=0)", "z", False),
-    "an operand written later": ("c = Concat(a, b, axis=0); i = Add_(a, b); a2 = Exp(a)", "z, a2", False),
-    "a result written later": ("c = Concat(a, b, axis=0); i = Neg_(c); a2 = Exp(a)", "z, a2", False),
-    "a dummy beside it": ("c = Concat(a, MatMul(Slice(x, [0], [0]), Transpose(y)), b, axis=0)", "z", True),
-    "operands of two types": ("c = Concat(Cast(a, to=7), Cast(b, to=13), axis=0)", "z", False),
-    "one of several results, of which others are returned": (
-        "p, q, r = DynamicQuantizeLinear(a); c = Concat(p, Max(p, p), axis=0)",
-        "z, q",
-        False,
-    ),
-    "an operand whose elements shapes decide": (
-        "u = Neg(Flatten(Shape(x), axis=0)); l = Neg(Flatten(Flatten(Cast(a, to=7), axis=0), axis=0)); "
-        "c = Concat(u, l, axis=1)",
-        "z",
-        False,
-    ),
-}
-
-
 def alone(statements: str, returned: str) -> str:
     """A graph whose only Concat is ``c``."""
     return ir("x, y: Float(2, 4)", f"a = Neg(x); b = Exp(y); {statements}; z = Cast(c, to=11)", returned)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_what_joins_its_operands(name: str) -> None:
-    statements, returned, joins = CASES[name]
-    text = alone(statements, returned)
-    model = compiled(text)
-    check(parse_graph(text), model)
-    assert ("c" in joined(model)) == joins
 
 
 @pytest.mark.parametrize("backend", ["numpy", "native"])
@@ -219,21 +164,6 @@ def test_what_members_compute_in_place_of_a_kernel_lies_where_it_is_read() -> No
     check(parse_graph(BEHIND_A_GROUP), model, rounds=8)
     assert joined(model) == ["c"]
     assert model.report.declined == {"it is the third": 1}
-
-
-def test_runs_at_once_and_of_some_outputs() -> None:
-    text = BLOCK.replace("return (%j)", "return (%j, %h)")
-    model = compiled(text)
-    plain = lower(parse_graph(text))
-
-    def run(seed: int) -> None:
-        x = np.random.default_rng(seed).integers(-4, 4, (1, 4, 8)).astype(np.float32)
-        wanted = dict(zip("jh", plain.run([x.copy()], execution.Run())))
-        for name, found in model.run({"x": x}, outputs=["j", "h"][: 1 + seed % 2]).items():
-            np.testing.assert_array_equal(found, wanted[name])
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(run, range(40)))
 
 
 @st.composite

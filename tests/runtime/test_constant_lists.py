@@ -4,25 +4,8 @@ import pytest
 
 import irc
 from irc.errors import Error
-from tests.graphs import ir, typed_ir
+from tests.graphs import typed_ir
 from tests.runtime.helpers import model_of
-
-
-@pytest.mark.parametrize("pipeline", ["none", "default"])
-def test_constant_lists_leave_as_lists_of_the_callers(pipeline):
-    text = ir("""
-        s: str -> l, d, u, k
-        l = prim.ListConstruct(1, 2); d: "Dict(str, int[])" = prim.DictConstruct(s, l)
-        t: "(int, int)" = prim.TupleConstruct(1, 2); u: "(int[], (int, int))" = prim.TupleConstruct(l, t)
-        k: "(str[], int[][])" = prim.Constant(value=(["a"], [[3]]))
-    """)
-    model = irc.compile(irc.ir.parse_module(text), pipeline)
-    expected = {"l": [1, 2], "d": {"s": [1, 2]}, "u": ([1, 2], (1, 2)), "k": (["a"], [[3]])}
-    results = model.run({"s": "s"})
-    assert results == expected
-    for changed in (results["l"], results["d"]["s"], results["k"][0], results["k"][1][0]):
-        changed.append(4)
-    assert model.run({"s": "s"}) == expected
 
 
 @pytest.mark.parametrize("pipeline", ["none", "default"])

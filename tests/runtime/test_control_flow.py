@@ -9,7 +9,6 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import parse_graph
-from irc.runtime.execution import Run
 from irc.runtime.plan import lower
 from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import boolean, f32, graph_of, i64, run
@@ -64,11 +63,6 @@ LOOP = typed_ir("""
 """)
 
 
-def test_loop_trip_count_may_have_rank_one():
-    _, squares = run(LOOP, i64([3]), np.array([True]), f32(0, 0), f32(1, 1))
-    assert squares.shape == (3, 2)
-
-
 def test_scan_outputs_of_strings_are_strings():
     text = """
     graph(%m : Long()):
@@ -81,26 +75,6 @@ def test_scan_outputs_of_strings_are_strings():
     """
     (out,) = run(text, np.array(2))
     assert out.tolist() == ["k", "k"]
-
-
-def test_loop_without_optional_inputs_at_all():
-    text = ir("""
-        -> out
-        out: "Long(*)" = Loop()
-        with block(i=Long(), go=Bool()): less: Bool() = Less(i, 3); yield less, i
-    """)
-    assert run(text)[0].tolist() == [0, 1, 2, 3]
-
-
-def test_scan_output_without_iterations_takes_its_shape_from_the_type():
-    text = ir("""
-        m: Long(); x: Half(2, n, 3) -> a, b
-        a, b = Loop(m)
-        with block(i=Long(), go=Bool()): y: Half(2, n, 3) = Identity(x); z: Bool = Identity(go); yield go, y, z
-    """)
-    a, b = run(text, i64(0), np.zeros((2, 3), np.float16))
-    assert a.shape == (0, 2, 0, 3) and a.dtype == np.float16
-    assert b.shape == (0,) and b.dtype == np.bool_
 
 
 def test_scan_outputs_must_agree_in_shape():
@@ -137,41 +111,6 @@ def test_scan_outputs_must_agree_in_element_type():
     assert run(text, i64(1), f32(1))[1].tolist() == [[1]]
     with pytest.raises(Error, match=r"float32\[1\] in the first iteration and is float64\[1\]"):
         run(text, i64(2), f32(1))
-
-
-def test_scan_outputs_are_copied_when_they_come():
-    """A later iteration may write into what an earlier one yielded."""
-    text = """
-    graph(%m : Long(), %x : Float(1)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %one : Float(1) = prim::Constant[value=tensor<Float(1)>([1.])]()
-      %v : Float(1), %out : Tensor = onnx::Loop(%m, %yes, %x)
-        block0(%i : Long(), %go : Bool(), %v.1 : Float(1)):
-          %n : Float(1) = onnx::Add_(%v.1, %one)
-          -> (%go, %n, %n)
-      return (%v, %out)
-    """
-    _, out = run(text, i64(3), f32(0))
-    assert out.tolist() == [[1], [2], [3]]
-
-
-def test_carried_optionals():
-    text = """
-    graph(%m : Long(), %x : Float(2)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %none : Float(2)? = onnx::Optional[type=Float(2)]()
-      %o : Float(2)?, %flags : Bool(*) = onnx::Loop(%m, %yes, %none)
-        block0(%i : Long(), %go : Bool(), %p : Float(2)?):
-          %has : Bool() = onnx::OptionalHasElement(%p)
-          %n : Float(2)? = onnx::Optional(%x)
-          -> (%go, %n, %has)
-      return (%o, %flags)
-    """
-    x = f32(1, 2)
-    o, flags = run(text, i64(2), x)
-    assert o.tolist() == x.tolist() and flags.tolist() == [False, True]
-    o, flags = run(text, i64(0), x)
-    assert o is None and flags.tolist() == []
 
 
 def test_prim_loop_has_python_counters():
@@ -220,12 +159,6 @@ def test_bodies_with_wrong_signatures_are_refused(body):
     """
     with pytest.raises(Error, match=r"IRC213: .*the block must return"):
         run(text, i64(1), f32(1, 2), verify=False)
-
-
-def test_iterations_are_counted():
-    counters = Run()
-    run(LOOP, i64(3), boolean(True), f32(0, 0), f32(1, 1), counters=counters)
-    assert (counters.units, counters.kernels) == (1 + 3, 3 * 2)
 
 
 def test_deep_nesting_is_an_error_not_a_crash():

@@ -54,9 +54,6 @@ def appends(model: irc.CompiledModel) -> int:
     return sum(node.kind == "irc::append_" for node in model.graph.walk())
 
 
-DUMMIES = [(1, 2, 0, 4), (0, 2, 0, 4), (1, 0, 0, 0)]
-
-
 def dummy_started() -> onnx.ModelProto:
     nodes = [
         helper.make_node("Concat", ["past", "k"], ["present"], axis=2),
@@ -65,24 +62,6 @@ def dummy_started() -> onnx.ModelProto:
     inputs, outputs = [info("past", *"abPd"), info("k", *"BHSD")], [info("present", *"BHTD"), info("y", *"BHTD")]
     graph = helper.make_graph(nodes, "dummy_started", inputs, outputs)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-
-
-@pytest.mark.parametrize("passes", ["none", "default", "default,in-place"])
-@pytest.mark.parametrize("dummy", DUMMIES)
-def test_a_decoder_may_begin_with_a_dummy_for_a_cache(passes, dummy):
-    compiled = irc.compile(dummy_started(), passes)
-    session = irc.Session(compiled, {"past": "present"}, capacity=4)
-    oracle = onnxruntime_session(dummy_started())
-    past = np.empty(dummy, np.float32)
-    for step in range(4):
-        k = np.full((2, 2, 1, 4), step, np.float32)
-        expected = dict(zip(("present", "y"), oracle.run(None, {"past": past, "k": k})))
-        again = session.run({"k": k} if step else {"past": past, "k": k})
-        assert session.counters.copies == 0
-        for name, array in compiled.run({"past": past, "k": k}).items():
-            np.testing.assert_array_equal(array, expected[name])
-            np.testing.assert_array_equal(again[name], expected[name])
-        past = expected["present"]
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import irc
-from irc.alias import analyze
 from irc.cli import main
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import EnumMember, parse_module
@@ -56,13 +55,6 @@ def test_what_attributes_are_decides_branches() -> None:
     assert "eq" not in kinds(module.main)
 
 
-def test_members_have_no_memory() -> None:
-    db = analyze(import_torchscript(TEXT, WEIGHTS).main)
-    graph = db.graph
-    assert not db.may_alias(graph.value("colour"), graph.value("given"))
-    assert not db.locations(graph.value("red"))
-
-
 def test_of_text_alone_it_is_not_known_what_a_member_stands_for() -> None:
     text = ir("""
         -> v
@@ -71,19 +63,6 @@ def test_of_text_alone_it_is_not_known_what_a_member_stands_for() -> None:
     with pytest.raises(irc.Error, match=r"^IRC424: .*does not tell what __torch__.Color.RED stands for"):
         irc.compile(parse_module(text)).run({})
     assert irc.compile(parse_module(text.replace("RED]", "RED(7)]"))).run({}) == {"v": 7}
-
-
-def test_equal_constants_are_one_if_they_stand_for_the_same() -> None:
-    module = parse_module("""
-graph():
-  %a : Enum<__torch__.C> = prim::Constant[value=__torch__.C.A(1)]()
-  %b : Enum<__torch__.C> = prim::Constant[value=__torch__.C.A(1)]()
-  %c : Enum<__torch__.C> = prim::Constant[value=__torch__.C.A]()
-  %l : Enum<__torch__.C>[] = prim::ListConstruct(%a, %b, %c)
-  return (%l)
-""")
-    PassManager("constant-pool").run(module)
-    assert len(module.main.nodes) == 3
 
 
 @pytest.mark.parametrize("given", ["RED", 7, None, EnumMember.at("__torch__.Other.RED", 7)])

@@ -153,13 +153,6 @@ def test_large_tensors_are_not_stored_as_text(tmp_path):
     assert not graph.weights  # saving leaves the model as it is
 
 
-def test_weights_that_nothing_uses_are_not_stored(tmp_path, model):
-    model.save(tmp_path / "small.irc")
-    model.module.weights.add("left over", Tensor.of(np.arange(100_000.0)))
-    model.save(tmp_path / "m.irc")
-    assert os.path.getsize(tmp_path / "m.irc") == os.path.getsize(tmp_path / "small.irc")
-
-
 def test_weights_are_mapped_and_aligned(path):
     loaded = load(path)
     for tensor in loaded.module.weights.values():
@@ -259,11 +252,6 @@ def assembled(header, data: bytes) -> bytes:
     return (prefix + text).ljust(start, b"\0") + data
 
 
-def test_assembled_files_are_read(path, model):
-    path.write_bytes(assembled(*parts(path.read_bytes())))
-    assert same(load(path).run(FEEDS), model.run(FEEDS))
-
-
 @pytest.mark.parametrize("header", [b"", b"{", b"[]", b"3", b"{}", b"[" * 100_000, b'{"ir": 1}', b"\xff", b"null"])
 def test_headers_that_are_none(path, header):
     path.write_bytes(assembled(header, b""))
@@ -331,13 +319,6 @@ def test_inconsistent_headers(path, key, value):
         del header[key]
         path.write_bytes(assembled(header, data))
         assert refusal(path).code == "IRC513"
-
-
-def test_unknown_report_fields_are_left_out(path):
-    header, data = parts(path.read_bytes())
-    header["report"] = {"name": "m", "phase of the moon": 3}
-    path.write_bytes(assembled(header, data))
-    assert load(path).report == Report(name="m")
 
 
 def test_operators_that_this_irc_does_not_have(path):
@@ -500,12 +481,6 @@ def test_a_pipe_takes_a_model(tmp_path, model, path):
     with subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE) as reader:
         model.save(tmp_path / "pipe")
         assert reader.communicate()[0] == path.read_bytes()
-
-
-def test_files_can_be_read_by_others(path):
-    umask = os.umask(0)
-    os.umask(umask)
-    assert path.stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_a_function_of_a_module_can_be_a_model(tmp_path, model):

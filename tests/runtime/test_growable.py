@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import irc
 from irc.errors import Error
 from irc.runtime.array_memory import aligned_bytes
 from irc.runtime.execution import Run
@@ -162,48 +161,6 @@ def test_only_what_ends_where_the_used_part_does_is_extended(part):
     np.testing.assert_array_equal(whole, start)
 
 
-def test_a_view_of_all_that_is_used_is_extended():
-    whole = GrowableArray(np.ones((2, 3), np.float32), 1, capacity=8).array
-    both, in_place = append(whole.reshape(1, 2, 3)[0], np.ones((2, 1), np.float32), 1)
-    assert in_place
-    assert address(both) == address(whole)
-
-
-@pytest.mark.parametrize("dtype", ["float32", ml_dtypes.bfloat16])
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_a_window_of_the_last_positions_is_extended(axis, dtype):
-    def last(array, n):
-        return array[(slice(None),) * axis + (slice(array.shape[axis] - n, None),)]
-
-    start = np.arange(27).reshape(3, 3, 3).astype(dtype)
-    whole = GrowableArray(start, axis, capacity=8).array
-    row = last(start, 1)
-    both, in_place = append(last(whole, 2), row, axis)
-    assert in_place
-    again, in_place = append(both, row, axis)
-    assert in_place
-    assert address(both) == address(again) == address(last(whole, 2))
-    np.testing.assert_array_equal(both, np.concatenate([last(start, 2), row], axis))
-    np.testing.assert_array_equal(again, np.concatenate([last(start, 2), row, row], axis))
-    np.testing.assert_array_equal(whole, start)
-    other, in_place = append(last(whole, 1), row, axis)
-    assert not in_place, "somebody else has continued it"
-    np.testing.assert_array_equal(other, np.concatenate([row, row], axis))
-
-
-@pytest.mark.parametrize(("window", "rows"), [(1, 1), (5, 1), (64, 1), (64, 3), (2, 5)])
-def test_a_window_that_slides_is_copied_once_in_its_length(window, rows):
-    new = np.ones((2, rows, 3), np.float32)
-    held = GrowableArray(np.ones((2, window, 3), np.float32), axis=1).array
-    copied = 0
-    for _ in range(200):
-        longer, in_place = append(held, new, 1)
-        copied += 0 if in_place else held.shape[1]
-        held = longer[:, -window:]
-        assert buffer_of(held).capacity <= max(2 * window, window + rows)
-    assert copied <= 200 * rows + window
-
-
 @pytest.mark.parametrize("way", ["the limit of the run", "memory"])
 def test_where_twice_the_length_is_too_much_what_is_needed_will_do(way, monkeypatch):
     model = CompiledModel(graph_of(APPEND))
@@ -223,12 +180,6 @@ def test_where_twice_the_length_is_too_much_what_is_needed_will_do(way, monkeypa
     assert buffer_of(out).capacity == 1001
 
 
-def test_a_view_without_the_axis_has_none():
-    flat = GrowableArray(np.ones((1, 2, 3), np.float32), 2, capacity=8).array[0, 0]
-    with pytest.raises(Error, match="axis 2 is out of range"):
-        append(flat, np.ones((1, 2, 1), np.float32), 2)
-
-
 def test_read_only_memory_is_copied_and_gets_no_reserve():
     view = GrowableArray(f32(1, 2), 0, capacity=8).array.view()
     view.flags.writeable = False
@@ -236,45 +187,6 @@ def test_read_only_memory_is_copied_and_gets_no_reserve():
     assert not in_place
     assert both.base is None and both.flags.owndata, "it is what np.concatenate gives"
     assert both.flags.writeable
-
-
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("dtype", ["float32", "int64", ml_dtypes.bfloat16])
-def test_what_a_run_may_not_write_to_is_joined_as_by_concat(axis, dtype):
-    """Nobody will append to the result again, as far as is known: it needs no reserve, and no buffer that has one."""
-    model = CompiledModel(graph_of(ir("a, b: Tensor", f"c = irc.append_(a, b, axis={axis})", "c")))
-    past = np.arange(24).reshape(2, 3, 4).astype(dtype)
-    for passed in (past, np.asfortranarray(past), past[::-1], GrowableArray(past, axis, 9), past[:0]):
-        array = np.asarray(passed)
-        new = array[(slice(None),) * axis + (slice(0, 1),)]
-        for _ in range(2):
-            out = model.run({"a": passed, "b": new})["c"]
-            np.testing.assert_array_equal(out, np.concatenate([array, new], axis))
-            assert (out.base is None, out.flags.c_contiguous, out.flags.writeable) == (True, True, True)
-            assert (model.counters.in_place, model.counters.copies, model.counters.copied_bytes) == (0, 0, 0)
-
-
-def test_of_what_a_run_may_not_write_to_only_the_result_takes_memory():
-    model = CompiledModel(graph_of(APPEND))
-    feeds = {"past": np.ones((1000, 2), np.float32), "x": f32([2, 2])}
-    assert model.run(feeds, limits=Limits(bytes=8 * 1001 + 8 * 1001))["present"].shape == (1001, 2)
-    with pytest.raises(Error, match=r"^IRC442: "):
-        model.run(feeds, limits=Limits(bytes=8 * 1000))
-
-
-@pytest.mark.parametrize("prompt", [3, 7, 100])
-def test_a_session_moves_a_cache_once_in_its_length(prompt):
-    """The first step that appends to it makes reserve at once."""
-    session = irc.Session(CompiledModel(graph_of(APPEND)), {"past": "present"})
-    capacity = 0
-    for length in range(prompt + 1, 10 * prompt):
-        start = {"past": np.zeros((prompt, 2), np.float32)} if length == prompt + 1 else {}
-        out = session.run({"x": np.full((1, 2), length, np.float32), **start})["present"]
-        np.testing.assert_array_equal(out[prompt:, 0], np.arange(prompt + 1, length + 1))
-        is_full = length > capacity
-        assert session.counters.copied_bytes == is_full * 8 * (length - 1)
-        if is_full:
-            capacity = 2 * (length - 1)
 
 
 def test_memory_is_freed_without_the_collector():
@@ -367,21 +279,6 @@ def test_numbers_of_python_are_converted(dtype):
     np.testing.assert_array_equal(grown[:5], np.array([[1, 1], [1, 2], [3, 4], [5, 6], [1, 1]], dtype))
 
 
-@pytest.mark.parametrize(
-    "give",
-    [np.asarray, np.asanyarray, lambda x: x.array, lambda x: x[...]],
-)
-def test_whoever_is_given_its_contents_may_set_their_shape(give):
-    grown = GrowableArray(np.arange(8, dtype=np.float32).reshape(4, 2), 0, capacity=9)
-    given = give(grown)
-    given.shape = (2, 4)
-    assert grown.shape == (4, 2)
-    assert grown.append(np.ones((1, 2), np.float32))
-    assert grown.shape == (5, 2)
-    given[0, 0] = 7
-    assert grown[0, 0] == 7
-
-
 def test_nobody_waits_for_an_append_that_is_going_on():
     """A signal handler that appended to the array whose append it stopped would wait for ever."""
     prefix = GrowableArray(f32(0), 0, capacity=8).array
@@ -397,11 +294,6 @@ def test_a_result_beyond_the_limit_is_refused_although_each_part_is_small():
     old, new = (np.broadcast_to(np.float32(1), (1 << 38,)) for _ in range(2))
     with pytest.raises(Error, match="GiB"):
         append(old, new, 0)
-
-
-def test_strings_are_joined_but_never_in_place():
-    both, in_place = append(np.array(["a"], object), np.array(["b"], object), 0)
-    assert (both.tolist(), in_place) == (["a", "b"], False)
 
 
 def test_an_append_that_is_interrupted_leaves_what_was_there():
@@ -459,20 +351,6 @@ def test_a_donated_growable_array_is_extended_where_it_is():
     np.testing.assert_array_equal(out, f32([1, 1], [1, 1], [1, 1], [2, 2], [3, 3]))
 
 
-@pytest.mark.parametrize("outputs", ["last, present", "present, last"])
-def test_of_a_cache_and_a_view_of_it_the_view_is_copied(outputs):
-    body = "present = irc.append_(past, x, axis=0); last = Slice(present, [-1], [9223372036854775807])"
-    model = CompiledModel(graph_of(ir("past, x: Float(*, 2)", body, outputs)))
-    past = GrowableArray(np.ones((3, 2), np.float32), 0, capacity=8)
-    out = model.run({"past": past, "x": f32([2, 3])}, donate=["past"])
-    assert list(out) == outputs.split(", ")
-    assert address(out["present"]) == address(past)
-    assert (model.counters.copies, model.counters.copied_bytes) == (1, 8)
-    out["present"][-1] = 0
-    np.testing.assert_array_equal(out["last"], f32([2, 3]))
-    assert list(model.run({"past": past, "x": f32([2, 3])}, ["present", "last"])) == ["present", "last"]
-
-
 def test_what_was_done_to_a_result_is_not_overlooked():
     """A buffer knows its latest view by identity; whoever holds a result may have given it another shape."""
     model = CompiledModel(graph_of(APPEND.replace(", 2)", ", *)")))
@@ -485,75 +363,9 @@ def test_what_was_done_to_a_result_is_not_overlooked():
     np.testing.assert_array_equal(found, np.concatenate([out, x[:, :2]]))
 
 
-IF = ir("""
-    c: Bool(); past, x: Float(*) -> present
-    present: "Float(*)" = prim.If(c)
-    with block(): a: "Float(*)" = irc.append_(past, x, axis=0); yield a
-    with block(): yield x
-""")
-
-
-@pytest.mark.parametrize(("donate", "in_place"), [(["past"], 1), ([], 0)])
-def test_a_capture_is_extended_in_place_if_it_is_owned(donate, in_place):
-    model = CompiledModel(graph_of(IF))
-    past = GrowableArray(f32(1, 2), 0, capacity=8)
-    out = model.run({"c": np.array(True), "past": past, "x": f32(3)}, donate=donate)["present"]
-    np.testing.assert_array_equal(out, f32(1, 2, 3))
-    assert (model.counters.in_place, model.counters.copies) == (in_place, 0)
-    assert (address(out) == address(past)) is bool(in_place)
-
-
-LOOP = """
-graph(%n : Long(), %start : Float(*), %captured : Float(4096)):
-  %go : Bool() = prim::Constant[value={1}]()
-  %end : Float(*) = onnx::Loop(%n, %go, %start)
-    block0(%i : Long(), %c : Bool(), %held : Float(*)):
-      %sum : Float(1) = onnx::ReduceSum(%captured)
-      %longer : Float(*) = irc::append_[axis=0](%held, %sum)
-      -> (%c, %longer)
-  return (%end)
-"""
-
-
-SLIDING = LOOP.replace(
-    "prim::Constant[value={1}]()",
-    """prim::Constant[value={1}]()
-  %from : Long(1) = prim::Constant[value=tensor([-4])]()
-  %to : Long(1) = prim::Constant[value=tensor([1000])]()""",
-).replace("-> (%c, %longer)", "%window : Float(*) = onnx::Slice(%longer, %from, %to)\n      -> (%c, %window)")
-
-
-@pytest.mark.parametrize("iterations", [1, 2, 9, 200])
-def test_a_window_that_a_loop_carries_is_copied_once_in_its_length(iterations):
-    model = CompiledModel(graph_of(SLIDING))
-    out = model.run({"n": np.int64(iterations), "start": f32(0, 1, 2, 3), "captured": np.ones(4096, np.float32)})["end"]
-    np.testing.assert_array_equal(out, f32(0, 1, 2, 3, *[4096] * iterations)[-4:])
-    assert model.counters.copied_bytes <= 4 * (iterations + 2 * 4)
-
-
-@pytest.mark.parametrize("iterations", [1, 2, 9, 200])
-def test_a_loop_copies_no_captured_bytes_and_few_carried_ones(iterations):
-    model = CompiledModel(graph_of(LOOP))
-    captured = np.ones(4096, np.float32)
-    out = model.run({"n": np.int64(iterations), "start": f32(0), "captured": captured})["end"]
-    np.testing.assert_array_equal(out, f32(0, *[4096] * iterations))
-    assert model.counters.copied_bytes <= 2 * 4 * (iterations + 1), "none of the 16 KiB captured"
-    assert model.counters.in_place >= iterations - 2 - np.log2(iterations + 1)
-
-
 def test_a_node_that_is_not_well_formed_is_refused():
     with pytest.raises(Error, match=r"^IRC215: .*attribute"):
         CompiledModel(graph_of(ir("a, b: Tensor", "c = irc.append_(a, b)", "c")))
-
-
-def test_arrays_donated_run_after_run_are_copied_twice_their_length_at_most():
-    model = CompiledModel(graph_of(APPEND))
-    past, copied = np.ones((1, 2), np.float32), 0
-    for i in range(200):
-        past = model.run({"past": past, "x": f32([i, i])}, donate=["past"])["present"]
-        copied += model.counters.copied_bytes
-    np.testing.assert_array_equal(past[1:, 0], np.arange(200))
-    assert copied <= 2 * past.nbytes
 
 
 # -- going back --------------------------------------------------------------------
@@ -561,17 +373,6 @@ def test_arrays_donated_run_after_run_are_copied_twice_their_length_at_most():
 
 def append_only(*values):
     return reserve(f32(*values), 0, 9)
-
-
-def test_a_room_goes_back_for_the_only_view_that_is_left():
-    view = append_only(1, 2, 3)
-    buffer, shorter = buffer_of(view), view[:2]
-    assert not buffer.go_back(shorter)
-    assert append(shorter, f32(4), 0)[1] is False
-    del view
-    assert buffer.go_back(shorter) and buffer.used == 2
-    both, stayed = append(shorter, f32(4), 0)
-    assert stayed and both.tolist() == [1, 2, 4] and shorter.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("part", [slice(1, 4), slice(None, None, 2), slice(2, None, -1)])

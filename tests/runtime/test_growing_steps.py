@@ -11,12 +11,11 @@ import irc
 from irc.ir import parse_graph
 from irc.ir.tensor import Array
 from irc.runtime.arena import GrowingKeys, run_key
-from irc.runtime.array_memory import ANY
 from irc.runtime.backends import find_backend
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.effort import examples
-from tests.graphs import ir, typed_ir
+from tests.graphs import typed_ir
 
 HEADS, WIDTH = 2, 16
 WHOLE = HEADS * WIDTH
@@ -79,16 +78,6 @@ def tables(backend: str = "auto") -> int:
     return int(find_backend(backend) is not None)
 
 
-@pytest.mark.parametrize("capacity", [None, 64])
-@pytest.mark.parametrize("backend", ["auto", "numpy"])
-def test_steps_are_planned_once_a_few_have_been_made(backend: str, capacity: int | None) -> None:
-    made, reference = session(backend, capacity=capacity), Reference()
-    for number in range(40):  # caches move as they double
-        check(made, reference, token(number, 5 if number == 0 else 1))
-    assert made.counters.planned > 0
-    assert made.counters.compiled == tables(backend)
-
-
 def test_first_and_later_steps_have_equal_bits() -> None:
     fresh, usual = session(), session()
     for number in range(12):
@@ -97,26 +86,6 @@ def test_first_and_later_steps_have_equal_bits() -> None:
     first, later = fresh.run({**token(99), **caches}), usual.run(token(99))
     for name, array in later.items():
         np.testing.assert_array_equal(first[name], array)
-
-
-def test_one_sessions_plan_is_the_next_ones() -> None:
-    model = irc.compile(parse_graph(DECODER))
-    for turn in range(2):
-        made, reference = irc.Session(model), Reference()
-        for number in range(8):
-            check(made, reference, token(number))
-            assert turn == 0 or number < 1 or made.counters.planned > 0
-
-
-def test_caches_that_do_not_agree_are_refused_as_ever() -> None:
-    made = session()
-    for number in range(8):
-        made.run(token(number))
-    shorter = {"past_v": made.caches["past_v"][:, :, :-1].copy()}
-    with pytest.raises(irc.Error, match=r"IRC414.*past"):
-        made.run({**token(9), **shorter})
-    made.run(token(9))
-    assert made.counters.planned > 0
 
 
 UNNAMED = DECODER.replace("past,", "*,")
@@ -132,17 +101,6 @@ def test_keys_that_are_not_as_many_as_values_are_refused_by_the_table_too() -> N
     check(made, reference, token(9))
 
 
-def test_caches_that_lie_otherwise() -> None:
-    made, reference = session(), Reference()
-    for number in range(8):
-        check(made, reference, token(number))
-    caches = {name: np.asfortranarray(array) for name, array in reference.past.items()}
-    for number in range(3):
-        reference.past = {name: np.ascontiguousarray(array) for name, array in caches.items()}
-        check(made, reference, {**token(number), **caches})
-        check(made, reference, token(30 + number))
-
-
 @pytest.mark.parametrize("backend", ["auto", "numpy"])
 def test_a_followed_or_limited_step(backend: str) -> None:
     made, reference = session(backend), Reference()
@@ -154,29 +112,6 @@ def test_a_followed_or_limited_step(backend: str) -> None:
         made.run(token(8), limits=Limits(steps=3))
     for number in range(8, 12):
         check(made, reference, token(number))
-    assert made.counters.planned > 0
-
-
-MASKED = ir("""
-    x: Float(1, seq, 4); mask: Float(1, all); past_0: Float(1, past, 4) -> y, present_0
-    axes: Long(1) = prim.Constant(value=tensor([2]))
-    weights: "Float(1, *, 1)" = Unsqueeze(mask, axes, since_version=13)
-    doubled: "Float(1, *, 4)" = Add(x, x, since_version=14)
-    present_0: "Float(1, *, 4)" = Concat(past_0, doubled, axis=1)
-    visible: "Float(1, *, 4)" = Mul(present_0, weights, since_version=14)
-    sum: Float(1, 1, 4) = ReduceSum(visible, axes=[1], since_version=11)
-    half: Float(1, 1, 4) = Mul(sum, sum, since_version=14); y: Float(1, 1, 4) = Add(half, half, since_version=14)
-""")
-
-
-@pytest.mark.parametrize("backend", ["auto", "numpy"])
-def test_a_mask_grows_with_the_cache(backend: str) -> None:
-    made, rows = session(backend, MASKED), np.empty((1, 0, 4), np.float32)
-    for number in range(12):
-        x, mask = RNG.standard_normal((1, 1, 4), np.float32), RNG.standard_normal((1, number + 1), np.float32)
-        rows = np.concatenate([rows, 2 * x], 1)
-        total = (rows * mask[..., None]).sum(1, keepdims=True)
-        np.testing.assert_allclose(made.run({"x": x, "mask": mask})["y"], 2 * total * total, rtol=1e-4, atol=1e-5)
     assert made.counters.planned > 0
 
 
@@ -248,18 +183,6 @@ def test_a_size_that_is_the_same_for_some_steps_only(backend: str) -> None:
     for number in range(12):
         x = np.full((1, 2), number, np.float32)
         np.testing.assert_array_equal(made.run({"x": x})["y"], 2 * x * min(number + 1, 6))
-
-
-def test_stated_types_are_not_taken_for_granted() -> None:
-    text = MASKED.replace("%visible : Float(1, *, 4)", "%visible : Float(1, 9, 4)")
-    text = text.replace("%weights : Float(1, *, 1)", "%weights : Float(1, 9, 1)")
-    made = irc.Session(CompiledModel(parse_graph(text)))
-    rows = np.empty((1, 0, 4), np.float32)
-    for number in range(12):
-        x, mask = RNG.standard_normal((1, 1, 4), np.float32), np.ones((1, number + 1), np.float32)
-        rows = np.concatenate([rows, 2 * x], 1)
-        total = rows.sum(1, keepdims=True)
-        np.testing.assert_allclose(made.run({"x": x, "mask": mask})["y"], 2 * total * total, rtol=1e-4, atol=1e-5)
 
 
 HEADS_OF_4 = """
@@ -387,32 +310,6 @@ def test_a_step_that_fails_leaves_the_reserve(backend: str) -> None:
 
 
 # -- keys -------------------------------------------------------------------------
-
-
-def key_of(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
-    return run_key([np.empty(shape, np.float32) for shape in shapes], ())
-
-
-def shapes_in(key: tuple[Any, ...] | None) -> list[tuple[int, ...]] | None:
-    return None if key is None else [form.shape for form in key]
-
-
-def test_what_differs_between_steps_is_left_out_of_their_key() -> None:
-    keys = GrowingKeys()
-    found = [keys.key(key_of((1, 8 if n == 0 else 1), (2, 8 + n, 4))) for n in range(4)]
-    assert found[:3] == [None] * 3
-    assert shapes_in(found[3]) == [(1, 1), (2, ANY, 4)]
-
-
-def test_two_kinds_of_steps_in_turn_have_keys_of_their_own() -> None:
-    keys, size = GrowingKeys(), 0
-    found: list[Any] = []
-    for turn in range(12):
-        count = 4 if turn % 3 == 2 else 1
-        found.append(shapes_in(keys.key(key_of((1, count), (2, size, 4)))))
-        size += count
-    assert [(1, 1), (2, ANY, 4)] in found
-    assert [(1, ANY), (2, ANY, 4)] not in found[4:]
 
 
 def test_steps_of_other_ranks_or_element_types_have_no_key_in_common() -> None:

@@ -115,9 +115,3 @@ def test_sessions_keep_copies_of_it() -> None:
         session.run({} if KEPT else {"x": np.ones(4, np.float32)})
     assert [k.tolist() for k in KEPT] == [[-1] * 4, [1] * 4, [-1] * 4]
     assert all(k.flags.writeable for k in KEPT)
-
-
-def test_other_results_are_not_copied() -> None:
-    model = compiled("  %z : Float(4) = onnx::Neg(%x)\n  %o : Float(4) = onnx::Abs(%x)\n", "default", "%z, %o")
-    model.run({"x": np.ones(4, np.float32)})
-    assert model.counters.copies == 0

@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import irc
-from irc.ir import parse_module
 from irc.runtime.array_memory import copy_as_it_lies
-from tests.graphs import ir
 
 BIG = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
 LAYOUTS = {
@@ -60,42 +57,3 @@ def test_any_slices(data: st.DataObject) -> None:
     copy = copy_as_it_lies(array)
     np.testing.assert_array_equal(copy, array)
     assert merged(copy) == merged(array)
-
-
-WRITTEN = [
-    ir("x: Tensor", f"y = {same}; z = aten.add_(y, 1, 1)", "x")
-    for same in ("aten.contiguous(x, 0)", "aten.flatten(x, 0, -1)")
-]
-
-
-@pytest.mark.parametrize("text", WRITTEN)
-@pytest.mark.parametrize("name", ["every second", "the first half", "rows", "blocks", "transposed", "dense", "one row"])
-@pytest.mark.parametrize("passes", ["none", "default"])
-def test_kept_and_donated_inputs_give_the_same(text: str, name: str, passes: str) -> None:
-    model = irc.compile(parse_module(text), passes)
-    array = LAYOUTS[name]
-    kept = model.run({"x": array})["x"]
-    whole = BIG.copy()
-    offset = array.__array_interface__["data"][0] - BIG.__array_interface__["data"][0]
-    donated = np.ndarray(array.shape, array.dtype, whole, offset, array.strides)
-    np.testing.assert_array_equal(kept, model.run({"x": donated}, donate=["x"])["x"])
-
-
-def test_results_lie_as_they_did_in_the_run() -> None:
-    """Whether they are copied, because something else shows their memory, or leave as they are."""
-    text = ir("""
-        x: Tensor; n: int -> x, y, z, t
-        y = neg(x); z = prim.Loop(n, True, y)
-        with block(i=int, carried=Tensor): next = relu(carried); yield True, next
-        t = transpose(x, 0, 1)
-    """)
-    model = irc.compile(parse_module(text))
-    for x in (BIG, np.asfortranarray(BIG), BIG.transpose(2, 0, 1)):
-        for iterations in (0, 1, 2):
-            *same, turned = model.run({"x": x, "n": iterations}).values()
-            assert [result.strides for result in same] == [x.strides] * 3
-            assert turned.strides == x.swapaxes(0, 1).strides
-    (gaps, *_) = model.run({"x": BIG[:, ::2].swapaxes(1, 2), "n": 0}).values()
-    assert gaps.swapaxes(1, 2).flags.c_contiguous
-    (repeated, *_) = model.run({"x": LAYOUTS["repeated"], "n": 0}).values()
-    assert repeated.flags.c_contiguous

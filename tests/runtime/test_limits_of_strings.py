@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import irc
-from irc.runtime.limits import LimitGuard, Limits, ObjectBytes
+from irc.runtime.limits import Limits
 from tests.runtime.helpers import model_of
 from tests.runtime.test_limits import refused
 
@@ -80,63 +79,6 @@ def test_what_nothing_refers_to_any_more_is_no_longer_counted() -> None:
         compiled = model_of(LOOP.format(type="str", step=step.format(way)))
         result = compiled.run({"x0": TEXT, "n": 1000}, limits=Limits(bytes=MIB))["r"]
         assert result == getattr(TEXT, way)()
-
-
-def test_lists_that_grow_in_place() -> None:
-    text = """
-graph(%n : int, %s : str):
-  %go : bool = prim::Constant[value=1]()
-  %l : {type}[] = prim::ListConstruct()
-  = prim::Loop(%n, %go)
-    block0(%i : int):
-      {step}
-      -> (%go)
-  %k : int = aten::len(%l)
-  return (%k)
-"""
-    steps = {
-        "int": "%q : int[] = aten::append(%l, %i)",
-        "str": "%u : str = aten::upper(%s)\n      %q : str[] = aten::append(%l, %u)",
-        "int[]": "%u : int[] = prim::rangelist(%i)\n      %q : int[][] = aten::append(%l, %u)",
-    }
-    for type, step in steps.items():
-        compiled = model_of(text.format(type=type, step=step))
-        refused(compiled, {"n": 100_000, "s": "text" * 100}, "IRC442", bytes=MIB)
-        assert compiled.run({"n": 100, "s": "text" * 100}, limits=Limits(bytes=MIB)) == {"k": 100}
-
-
-def test_inputs_do_not_count() -> None:
-    compiled = model_of("graph(%x : str, %l : int[]):\n  %k : int = aten::len(%x)\n  return (%k, %x, %l)\n")
-    feeds = {"x": "x" * MIB, "l": NUMBERS}
-    assert compiled.run(feeds, limits=Limits(bytes=64))["k"] == MIB
-
-
-def test_what_is_held_is_let_go_of_with_all_that_only_it_holds() -> None:
-    guard = LimitGuard(Limits(bytes=100_000))
-    frame: list[Any] = [None, [[("x" * 50_000, "y")], "z" * 40_000]]
-    node: Any = None
-    guard.after(node, frame, (1, 1))
-    kept = frame[1][1]
-    with pytest.raises(irc.Error, match="IRC442"):
-        guard.allocate(50_000)
-    frame.clear()
-    guard.allocate(50_000)
-    with pytest.raises(irc.Error, match="IRC442"):
-        guard.allocate(100_000 - len(kept))
-
-
-def test_lists_are_counted_by_what_they_have_become() -> None:
-    grown: list[int] = []
-    held = ObjectBytes([NUMBERS])
-    held.count([grown, NUMBERS, grown])
-    assert held.now == 0
-    grown.extend(range(100))
-    held.resize(grown)
-    assert 100 * 8 <= held.now <= 100 * 100
-    grown.clear()
-    held.count([grown])
-    held.let_go()
-    assert held.now == 0
 
 
 def test_text_needs_as_many_bytes_as_it_has_characters() -> None:

@@ -133,25 +133,6 @@ def test_a_list_that_is_given_as_any_is_of_the_first_type_that_is_declared_for_i
             irc.compile(parse_module(text(second)), pipeline).run(feeds)
 
 
-def test_a_constant_list_in_an_attribute_stays_one_list() -> None:
-    from irc.ir.objects import Object
-    from irc.ir.types import ClassType
-
-    module = parse_module(f"""graph(%self : __torch__.M, %x : Tensor, %p : int?[]):{CONSTANTS}
-      %a : int[] = prim::GetAttr[name="l"](%self)
-      %b : int[] = prim::GetAttr[name="l"](%self)
-      %r : int[] = aten::append(%a, %o)
-      %k : int = aten::len(%b)
-      %c : int[] = prim::Constant[value=[1, 2]]()
-      prim::SetAttr[name="l"](%self, %c)
-      return (%k)
-    """)
-    module.objects["self"] = Object(ClassType("__torch__.M"), {"l": []})
-    for pipeline in ("none", "default"):
-        model = irc.compile(module, pipeline)
-        assert [model.run({"x": X, "p": []})["k"] for _ in range(3)] == [1, 3, 3]
-
-
 REFUSED = [
     "%r : Tensor?[] = prim::If(%c)\n    block0():\n      -> (%l)\n    block1():\n      -> (%m)",
     "%r : Tensor[][] = prim::ListConstruct(%l, %m)",
@@ -179,37 +160,3 @@ def test_operators_read_lists_of_tensors_where_they_take_optional_ones() -> None
     """
     for found in results(text, {"x": X, "i": np.array([1])}):
         assert found["y"].tolist() == [1.0]
-
-
-def test_callers_get_plain_lists_and_dictionaries(tmp_path: Any) -> None:
-    text = f"""graph(%x : Tensor, %g : Tensor?[], %u : Any):{CONSTANTS}
-      %l : Tensor?[] = prim::ListConstruct(%x, %n)
-      %d : Dict(str, Tensor?[]) = prim::DictConstruct(%s, %l)
-      %t : (Tensor?[], Any) = prim::TupleConstruct(%g, %u)
-      return (%l, %d, %t)
-    """
-    given = {"x": X, "g": [None, X], "u": [[X], {"a": [1]}]}
-    for found in results(text, given, tmp_path):
-        held = [found["l"], found["d"]["k"], found["t"][0], found["t"][1], found["t"][1][0], found["t"][1][1]["a"]]
-        assert {type(v) for v in held} == {list}
-        assert {type(found["d"]), type(found["t"][1][1])} == {dict}
-    assert {type(v) for v in (given["g"], given["u"], given["u"][0])} == {list}
-
-
-def test_lists_in_attributes_are_of_the_types_that_nodes_declare() -> None:
-    from irc.ir.objects import Object
-    from irc.ir.types import ClassType
-
-    module = parse_module(f"""graph(%self : __torch__.M, %x : Tensor):{CONSTANTS}
-      %l : Tensor?[] = prim::GetAttr[name="l"](%self)
-      %u : Any = prim::unchecked_cast(%l)
-      %a : bool = prim::isinstance[types=[Tensor?[]]](%u)
-      %b : bool = prim::isinstance[types=[Tensor[]]](%u)
-      %r : Tensor?[] = aten::append(%l, %n)
-      %k : int = aten::len(%l)
-      return (%a, %b, %k)
-    """)
-    module.objects["self"] = Object(ClassType("__torch__.M"), {"l": []})
-    for pipeline in ("none", "default"):
-        model = irc.compile(module, pipeline)
-        assert [[*model.run({"x": X}).values()] for _ in range(2)] == [[True, False, 1], [True, False, 2]]

@@ -8,16 +8,15 @@ import pytest
 import irc
 from irc.alias import register_rule
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Module, Tensor, parse_graph, types
+from irc.ir import Builder, DType, Graph, Module, parse_graph, types
 from irc.ops import Operator, register
 from irc.runtime import arena
-from irc.runtime.execution import Counters
 from irc.runtime.kernels.registry import kernel
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.effort import Tune
 from tests.graphs import ir, ir_graph, typed_ir
-from tests.runtime.helpers import f32, graph_of, i64, interrupted, model_of
+from tests.runtime.helpers import f32, graph_of, interrupted, model_of
 
 SIMPLE = typed_ir("x: Float(n, 2); other: Long()", "a = Neg(x); b = Abs(a)", "a, b")
 
@@ -62,53 +61,7 @@ def test_wrong_names(feeds, options, code, message):
     assert caught.value.code == code and message in caught.value.message
 
 
-def test_defaults_may_be_overridden():
-    graph = graph_of("graph(%x : Float(2), %w : Float(2)):\n %y : Float(2) = onnx::Mul(%x, %w)\n return (%y, %w)\n")
-    module = Module(graph)
-    module.defaults["w"] = Tensor.of(f32(10, 100))
-    model = CompiledModel(module)
-    assert [i.optional for i in model.inputs] == [False, True]
-    outs = model.run({"x": f32(1, 2)})
-    assert outs["y"].tolist() == [10, 200]
-    outs["w"][:] = 0
-    assert model.run({"x": f32(1, 2)})["y"].tolist() == [10, 200]
-    assert model.run({"x": f32(1, 2), "w": f32(2, 3)})["y"].tolist() == [2, 6]
-
-
-def test_two_graphs_of_one_module():
-    graph = graph_of(SIMPLE)
-    assert CompiledModel(graph).module.main is graph
-
-
 # -- the boundary --------------------------------------------------------------
-
-SHARING = """
-graph(%x : Float(2, 3), %shape : Long(1)):
-  %w : Float(6) = prim::Constant[value=@"w"]()
-  %zero : Long() = prim::Constant[value=tensor<Long()>([0])]()
-  %size : Long(2) = prim::Constant[value=tensor<Long(2)>([4, 6])]()
-  %weight : Float(1, 6) = onnx::Unsqueeze(%w, %zero)
-  %t : Float(6) = onnx::Neg(%w)
-  %t1 : Float(6) = onnx::Reshape(%t, %shape)
-  %first : Float(3), %second : Float(3) = onnx::Split[axis=0, num_outputs=2](%t)
-  %wide : Float(4, 6) = onnx::Expand(%t, %size)
-  return (%x, %weight, %t, %t1, %first, %second, %wide)
-"""
-
-
-def test_only_what_would_share_is_copied():
-    model = model_of(SHARING, w=np.arange(6, dtype=np.float32))
-    feeds = {"x": f32([1, 2, 3], [4, 5, 6]), "shape": i64([6])}
-    model.run(feeds, outputs=["t"])
-    assert (model.counters.copies, model.counters.copied_bytes) == (0, 0)
-    model.run(feeds, outputs=["first", "second"])
-    assert model.counters.copies == 0
-    model.run(feeds, outputs=["t", "t1"])
-    assert (model.counters.copies, model.counters.copied_bytes) == (1, 24)
-    model.run(feeds, outputs=["wide"])
-    assert (model.counters.copies, model.counters.copied_bytes) == (1, 4 * 24)
-    model.run(feeds, outputs=["x", "weight"])
-    assert (model.counters.copies, model.counters.copied_bytes) == (2, 48)
 
 
 def test_zero_trip_loops_and_branches_pass_inputs_through():
@@ -138,21 +91,6 @@ def test_what_is_one_list_in_a_result_stays_one():
     assert value is not outs["l0"]  # outputs share nothing
     arrays = [*value, *outs["l0"]]
     assert not any(np.shares_memory(a, b) for a, b in combinations(arrays, 2))
-
-
-def test_a_result_may_hold_itself():
-    model = model_of("""
-    graph(%x : Tensor):
-      %l : Any[] = prim::ListConstruct(%x)
-      %t : (Any[], Tensor) = prim::TupleConstruct(%l, %x)
-      %d : Dict(str, Any) = prim::DictConstruct()
-      %k : str = prim::Constant[value="k"]()
-       = aten::_set_item(%d, %k, %t)
-      %m : Any[] = aten::append(%l, %d)
-      return (%t)
-    """)
-    inner, x = model.run({"x": f32(1)})["t"]
-    assert inner[1]["k"][0] is inner and not np.shares_memory(inner[0], x)
 
 
 def test_tuples_that_are_nested_too_deeply_are_refused():
@@ -287,31 +225,6 @@ def test_impossible_donations(feeds, donate, message):
     assert x.tolist() == [1, 2]
 
 
-class Handed:
-    """An object that gives an array which it does not own, as `torch.from_numpy(array)` does."""
-
-    def __init__(self, array):
-        self.array = array
-
-    def __array__(self, dtype=None, copy=None):
-        return self.array
-
-
-LISTED = typed_ir(
-    "x: Tensor; ys: Tensor[]", "a = aten.add_(x, 1, 1); y = aten.__getitem__(ys, 0); b = aten.mul(y, 1)", "a, b"
-)
-
-
-@pytest.mark.parametrize(("text", "name", "wrap"), [(IN_PLACE, "y", Handed), (LISTED, "ys", lambda x: [Handed(x)])])
-def test_objects_may_not_have_the_memory_that_is_donated(text, name, wrap):
-    x, model = f32(1, 2), model_of(text)
-    with pytest.raises(Error, match=f"may share memory with input '{name}'") as caught:
-        model.run({"x": x, name: wrap(x)}, donate=["x"])
-    assert caught.value.code == "IRC416"
-    assert x.tolist() == [1, 2]
-    model.run({"x": x, name: wrap(x.copy())}, donate=["x"])
-
-
 def test_donations_may_come_from_any_iterable():
     model = model_of(IN_PLACE)
     for run in (model.run, lambda feeds, donate: model.profile(feeds, donate=donate).outputs):
@@ -362,16 +275,6 @@ def test_kernels_cannot_write_into_a_callers_array():
 # -- runs ----------------------------------------------------------------------
 
 
-def test_counters_are_those_of_the_last_run():
-    model = model_of(SIMPLE)
-    assert model.counters.to_dict() == Counters().to_dict()
-    model.run({"x": f32([1, 2]), "other": 0})
-    counters = model.counters
-    assert counters.to_dict() == {**Counters().to_dict(), "units": 1, "kernels": 2}
-    model.run({"x": f32([1, 2]), "other": 0})
-    assert model.counters == counters and model.counters is not counters
-
-
 def test_results_are_never_the_models_constants(tmp_path):
     text = """graph(%x : Float(2)):
   %shape : Long(2) = prim::Constant[value=tensor([2, 3])]()
@@ -390,19 +293,6 @@ def test_results_are_never_the_models_constants(tmp_path):
                 array += 100
 
 
-def test_thousands_of_views_of_one_result_need_no_copies():
-    graph = Graph()
-    x = graph.add_input(types.tensor(DType.FLOAT, (3000,)), "x")
-    y = Builder(graph).op("onnx::Relu", x, type=x.type)
-    split = graph.block.append(graph.create("onnx::Split", [y], [types.tensor(DType.FLOAT, (1,))] * 3000))
-    graph.set_outputs([*split.outputs, y])
-    model = CompiledModel(graph)
-    results = list(model.run({"x": np.arange(3000, dtype=np.float32)}).values())
-    assert [float(r[0]) for r in results[:-1]] == list(range(3000))
-    assert model.counters.copies == 1  # the whole, which overlaps its parts
-    assert not any(np.shares_memory(results[-1], r) for r in results[:-1])
-
-
 LAST = """
 graph(%x : Float(*, 64)):
   %from : Long(1) = prim::Constant[value=tensor([-ROWS])]()
@@ -412,22 +302,6 @@ graph(%x : Float(*, 64)):
   %list : Float(*, 64)[] = onnx::SequenceConstruct(%last)
   return (OUT)
 """
-
-
-@pytest.mark.parametrize("out", ["%last", "%list"])
-@pytest.mark.parametrize(
-    ("rows", "of", "is_copied"),
-    [(1, 1000, True), (249, 1000, True), (250, 1000, False), (1000, 1000, False), (1, 64, False)],
-)
-def test_a_small_part_of_a_large_result_does_not_keep_the_rest_alive(out, rows, of, is_copied):
-    model = model_of(LAST.replace("ROWS", str(rows)).replace("OUT", out))
-    x = np.random.default_rng(0).random((of, 64), np.float32)
-    (found,) = model.run({"x": x}).values()
-    (array,) = found if out == "%list" else [found]
-    np.testing.assert_array_equal(array, x[-rows:])
-    assert (model.counters.copies, model.counters.copied_bytes) == ((1, array.nbytes) if is_copied else (0, 0))
-    memory = array if array.base is None else array.base
-    assert memory.nbytes <= max(16384, 4 * array.nbytes)
 
 
 PARTS = """
@@ -462,28 +336,11 @@ def test_small_parts_stay_where_together_they_are_no_small_part(axis, wanted, co
             np.testing.assert_array_equal(array, parts[part])
 
 
-def test_a_small_part_lies_as_it_did():
-    text = LAST.replace("%list : Float(*, 64)[] = onnx::SequenceConstruct", "%turned = onnx::Transpose[perm=[1, 0]]")
-    model = model_of(text.replace("ROWS", "3").replace("OUT", "%turned"))
-    turned = model.run({"x": np.ones((1000, 64), np.float32)})["turned"]
-    assert (model.counters.copies, turned.shape, turned.strides) == (1, (64, 3), (4, 256))
-
-
 def test_a_small_part_is_no_copy_where_limits_have_no_memory_for_one():
     model, x = model_of(LAST.replace("ROWS", "100").replace("OUT", "%last")), np.ones((1000, 64), np.float32)
     for least, copies in ((x.nbytes, 0), (2 * x.nbytes, 1)):
         np.testing.assert_array_equal(model.run({"x": x}, limits=Limits(bytes=least))["last"], x[:100])
         assert model.counters.copies == copies
-
-
-@pytest.mark.parametrize("donate", [[], ["x"]])
-def test_what_is_a_view_does_not_depend_on_whether_inputs_are_kept(donate: list[str]) -> None:
-    """Flattening the transpose of a transposed array gives a view: what is written there is written to ``x``."""
-    model = model_of(typed_ir("x: Float(2, 3)", "w = aten.neg_(Flatten(aten.transpose(x, 0, 1), axis=0))", "x"))
-    turned = np.arange(6, dtype=np.float32).reshape(3, 2).T
-    np.testing.assert_array_equal(model.run({"x": turned.copy("K")}, donate=donate)["x"], -turned)
-    plain = np.ascontiguousarray(turned)
-    np.testing.assert_array_equal(model.run({"x": plain.copy()}, donate=donate)["x"], plain)
 
 
 @pytest.mark.parametrize("runs", [0, 1, 2])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from irc.runtime.execution import Run
-from tests.graphs import ir, typed_ir
+from tests.graphs import ir
 from tests.runtime.helpers import f32, model_of, run
 
 VIEWS = {
@@ -40,14 +40,6 @@ def test_each_element_of_a_result_has_a_place_of_its_own(view):
     u[0, 1] = 9
     assert u.tolist() == [[0, 9, 2], [1, 2, 3], [2, 3, 4]]
     assert model.counters.copies == 1
-
-
-def test_results_lie_in_order_even_if_a_dead_operand_does_not():
-    text = typed_ir("x: Float(2, 3)", "n = Neg(Transpose(Abs(x)))", "n")
-    counters = Run()
-    (n,) = run(text, f32([1, -2, 3], [-4, 5, -6]), counters=counters)
-    assert n.tolist() == [[-1, -4], [-2, -5], [-3, -6]]
-    assert counters.in_place == 0 and n.flags.c_contiguous
 
 
 @pytest.mark.parametrize("attributes", ["axis=0, broadcast=1, since_version=6", "since_version=7"])

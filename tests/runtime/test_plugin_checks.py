@@ -14,11 +14,8 @@ from irc.errors import Error
 from irc.ir import TensorType, parse_graph, parse_module
 from irc.ops import Operator, register
 from irc.passes import PassManager, shape_rule
-from irc.runtime import kernels
-from irc.runtime.binding import bind
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
-from tests.effort import Spy
 from tests.models import onnx_model
 from tests.operators import operator_of, records_for_a_while
 from tests.runtime.helpers import f32
@@ -104,23 +101,6 @@ def test_what_is_promised_passes() -> None:
 @pytest.mark.parametrize(
     ("kernel", "type", "expected"),
     [
-        (lambda x: x[None].view(np.matrix), "Float(1, 3)", X[None]),
-        (lambda x: x.astype(">f4"), "Float(3)", X),
-        (lambda x: x.astype(">f4"), "Tensor", X),
-        (lambda x: [x.view(type("Mine", (np.ndarray,), {}))], "Float(3)[]", [X]),
-        (lambda x: x.astype("U1"), "String(3)", X.astype("U1").astype(object)),
-    ],
-)
-def test_arrays_are_made_plain_as_those_of_callers_are(kernel: Any, type: str, expected: Any) -> None:
-    (found,) = run(kernel, type)
-    found, expected = (value[0] if isinstance(value, list) else value for value in (found, expected))
-    assert found.__class__ is np.ndarray and found.dtype.isnative and found.dtype == expected.dtype
-    assert found.tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize(
-    ("kernel", "type", "expected"),
-    [
         (lambda x: x.sum(), "Tensor?", np.array(6, np.float32)),
         (lambda x: [x.sum()], "Tensor[]", [np.array(6, np.float32)]),
         (lambda x: (x.sum(), x.size * np.int64(1)), "(Tensor, int)", (np.array(6, np.float32), 3)),
@@ -136,19 +116,6 @@ def test_scalars_of_numpy_are_converted_where_they_stand(kernel: Any, type: str,
 
     (found,) = run(kernel, type)
     assert found == expected and kinds(found) == kinds(expected)
-
-
-def test_what_needs_no_conversion_is_not_copied() -> None:
-    rows, table = [X, X], {"a": [X]}
-    found = run(lambda x: (rows, table), "Tensor[]", "Dict(str, Tensor[])")
-    assert found[0] is rows and found[1] is table
-
-
-def test_irc_s_own_kernels_are_called_as_they_are(spy: Spy) -> None:
-    graph = parse_graph("graph(%x : Float(3)):\n  %y : Float(3) = onnx::Exp(%x)\n  return (%y)")
-    made = spy(kernels, "bind").results
-    assert [bind(node) for node in graph.nodes] == made
-    assert len(made) == 1
 
 
 def test_a_kernel_of_others_for_an_operator_of_irc_s_may_run_in_place() -> None:

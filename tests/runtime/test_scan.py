@@ -117,23 +117,3 @@ def test_a_direction_is_forward_or_backward(name, direction):
     """)
     with pytest.raises(Error, match="0 is forward, 1 is backward"):
         irc.compile(graph)
-
-
-def test_what_is_scanned_in_both_directions_is_not_written_over():
-    """A row that the body needs no more is still to be read by a later iteration, from the other side."""
-    text = """
-    graph(%x : Float(4, 3), %s : Float(3)):
-      %a : Float(4, 3) = onnx::Neg(%x)
-      %e : Float(3), %y : Float(4, 3), %z : Float(4, 3) = onnx::Scan[ATTRIBUTES](%s, %a, %a)
-        block0(%t : Float(3), %p : Float(3), %q : Float(3)):
-          %u : Float(3) = onnx::Add(%t, %q)
-          %v : Float(3) = onnx::Exp(%q)
-          %w : Float(3) = onnx::Exp(%p)
-          -> (%u, %v, %w)
-      return (%e, %y, %z)
-    """.replace("ATTRIBUTES", "num_scan_inputs=2, scan_input_directions=[0, 1]")
-    x = RNG.random((4, 3), np.float32)
-    last, back, there = run(text, x, np.zeros(3, np.float32))
-    np.testing.assert_allclose(last, -x.sum(0), rtol=1e-6)
-    np.testing.assert_allclose(back, np.exp(-x[::-1]), rtol=1e-6)
-    np.testing.assert_allclose(there, np.exp(-x), rtol=1e-6)

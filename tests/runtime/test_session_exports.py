@@ -103,34 +103,6 @@ def test_errors_say_that_the_last_step_left_what_does_not_fit():
 
 # -- what passes through --------------------------------------------------------
 
-THROUGH = """
-graph(%swap : Bool(), %x : Float(2), %past_0 : Float(n), %past_1 : Float(n)):
-  %present_0 : Float(*), %present_1 : Float(*) = prim::If(%swap)
-    block0():
-      -> (%past_1, %past_0)
-    block1():
-      %i : Float(*) = onnx::Identity(%past_0)
-      -> (%i, %past_1)
-  return (%present_0, %present_1)
-"""
-
-
-@pytest.mark.parametrize("passes", ["default", "none"])
-def test_what_a_step_only_passes_on_is_not_copied(passes):
-    session = irc.Session(compiled(THROUGH, passes))
-    given = f32(1, 2, 3), f32(4, 5, 6)
-    session.run({"swap": np.array(False), "x": f32(0, 0), "past_0": given[0], "past_1": given[1]})
-    given[0][:] = given[1][:] = 0  # what the caller gives is
-    memory = list(session.caches.values())
-    for swap in (False, True, True, False):
-        fork = session.fork()
-        for both in (session, fork):
-            both.run({"swap": np.array(swap), "x": f32(0, 0)})
-            assert both.counters.copied_bytes == 0
-            held = list(both.caches.values())[:: -1 if both.caches["past_0"][0] == 4 else 1]
-            assert all(np.shares_memory(a, b) and not a.flags.writeable for a, b in zip(held, memory, strict=True))
-    np.testing.assert_array_equal(session.caches["past_0"], f32(1, 2, 3))
-
 
 def test_zeros_that_a_first_step_passes_on_can_be_written_by_nobody():
     text = "graph(%x : Float(2), %past_0 : Float(2)):\n  return (%past_0)"

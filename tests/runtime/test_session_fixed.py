@@ -1,7 +1,5 @@
 """Sessions whose caches have a fixed size: a step writes its elements into them, unless somebody else shows them."""
 
-import gc
-import weakref
 from copy import copy
 from threading import Thread
 
@@ -11,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
-from irc.alias import AliasDbBuilder
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import parse_graph
-from irc.runtime.model import CompiledModel
 from tests.effort import examples
 from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import interrupted
@@ -156,14 +152,6 @@ def test_what_somebody_shows_stays_as_it_is(kind):
         assert address(session) == where, name
 
 
-def test_what_the_caller_gave_is_not_written_to():
-    model = compiled()
-    session, own = irc.Session(model), np.ones((SIZE, WIDTH), np.float32)
-    session.run({**feeds(model, 0, 2, 3.0), "past_0": own})
-    session.run(feeds(model, 2, 2, 4.0))
-    assert (own == 1).all() and not session.run(feeds(model, 2, 2, 4.0))["present_0"].flags.writeable
-
-
 def test_another_output_is_what_it_was():
     session = irc.Session(irc.compile(parse_graph(SUM)))
     ones = np.ones((2, 2), np.float32)
@@ -236,28 +224,6 @@ class Lazy:
     def __array__(self, dtype=None, copy=None):
         self.action()
         return np.ones((1, WIDTH), np.float32)
-
-
-def test_whoever_looks_in_the_middle_of_a_step_sees_what_stays():
-    """As a signal handler may, at any line."""
-    model, codes = compiled(), set()
-    for at in range(1, 5000):
-        session, seen = irc.Session(model), []
-        session.run(feeds(model, 0, 2, 1.0), outputs=[])
-        before = session.caches["past_0"].copy()
-
-        def look(session=session, seen=seen):
-            try:
-                seen.append(session.fork().caches["past_0"])
-            except Error as error:
-                codes.add(error.code)
-
-        stopped = interrupted(lambda: session.run(feeds(model, 1, 2, 2.0), outputs=[]), at, "session.py", look)  # noqa: B023
-        after = session.caches["past_0"]
-        assert all((shown == before).all() or (shown == after).all() for shown in seen)
-        if not stopped:
-            break
-    assert 10 < at < 4999 and codes == {"IRC436"}
 
 
 def test_an_interrupt_leaves_the_caches_or_says_that_they_are_lost():
@@ -337,15 +303,6 @@ def test_a_step_that_is_refused_because_another_runs_leaves_the_caches():
     assert session.caches["past_0"].sum() == 2 * WIDTH
 
 
-def test_small_caches_are_copied():
-    session = irc.Session(irc.compile(parse_graph(SCATTERS["ScatterND"].replace("1024", "8"))))
-    x, at = np.ones((1, 8), np.float32), np.array([[0]])
-    session.run({"x": x, "at": at}, outputs=[])
-    with pytest.raises(Error, match="IRC423"):
-        session.run({"x": x, "at": at + SIZE})
-    assert session.caches["past_0"].sum() == 8
-
-
 @examples(60)
 @given(
     st.sampled_from(sorted(SCATTERS)),
@@ -386,28 +343,3 @@ def test_any_sequence_of_steps_gives_what_copies_give(kind, actions):
             np.testing.assert_array_equal(shown, copied)
         for other, known in sessions:
             np.testing.assert_array_equal(other.caches["past_0"], known)
-
-
-def test_one_analysis_serves_a_model_its_runs_and_its_sessions_and_is_not_kept(spy):
-    freeze = spy(AliasDbBuilder, "freeze")
-    model = CompiledModel(
-        parse_graph(
-            typed_ir(
-                "x: Float(n, 1024); at: Long(n, 1); past_0: Float(6, 1024); z: Float(2)",
-                "present_0 = ScatterND(past_0, at, x); e = Exp(Relu_(z)); m = Concat(e, e, axis=0)",
-                "m, present_0",
-            )
-        )
-    )
-    feeds = {"x": np.ones((1, WIDTH), np.float32), "at": np.zeros((1, 1), np.int64), "z": np.ones(2, np.float32)}
-    for _ in range(3):
-        model.run({**feeds, "past_0": np.zeros((SIZE, WIDTH), np.float32)}, threads=1)
-    assert model.counters.planned == 1
-    session = irc.Session(model)
-    for _ in range(3):
-        session.run(feeds, outputs=["m"])
-    assert session.counters.copied_bytes == 8  # z, which is written to
-    assert freeze.call_count == 1
-    analysis = weakref.ref(freeze.results.pop())
-    gc.collect()
-    assert analysis() is None

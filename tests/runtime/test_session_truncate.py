@@ -1,8 +1,5 @@
 """Sessions that go back: what is used again, what is copied, and that nothing that anybody has changes."""
 
-import gc
-
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,20 +39,6 @@ def stepped(session: irc.Session, *values: float) -> irc.Session:
     return session
 
 
-@pytest.mark.parametrize("options", [{"capacity": 20}, {}])
-@pytest.mark.parametrize("length", [3, -2])
-def test_what_nobody_shows_is_used_again(options, length):
-    session = stepped(session_of(**options), 1, 2, 3, 4, 5)
-    memory = session.caches["past_0"].ctypes.data
-    session.truncate(length)
-    assert positions(session) == [[1, 2, 3]] * 2
-    stepped(session, 6)
-    assert (session.counters.copies, session.counters.in_place >= 2) == (0, True)
-    assert session.caches["past_0"].ctypes.data == memory
-    stepped(session, 7)
-    assert positions(session) == [[1, 2, 3, 6, 7]] * 2
-
-
 @pytest.mark.parametrize("passes", ["default", "none"])
 def test_what_somebody_shows_stays_as_it_is(passes):
     holders = {
@@ -73,36 +56,6 @@ def test_what_somebody_shows_stays_as_it_is(passes):
         shown = held.caches["past_0"] if isinstance(held, irc.Session) else held
         assert shown[0, -2:, 0].tolist() == [4, 5], name
         assert positions(session) == [[1, 2, 3, 6]] * 2
-
-
-def test_the_capacity_stays():
-    session = stepped(session_of(capacity=50), 1, 2, 3, 4, 5)
-    kept = session.caches
-    session.truncate(3)
-    stepped(session, 6)
-    assert session.counters.copies > 0
-    for value in range(7, 53):
-        stepped(session, value)
-        assert session.counters.copies == 0
-    assert positions(session)[0] == [1, 2, 3, *range(6, 53)]
-    np.testing.assert_array_equal(kept["past_0"][0, :, 0], [1, 2, 3, 4, 5])
-
-
-def test_what_is_no_longer_shown_is_used_again():
-    session = stepped(session_of(capacity=9), 1, 2, 3)
-    kept = session.caches, session.fork(), session.run({"x": rows(1, 4)})
-    del kept
-    gc.collect()
-    session.truncate(2)
-    stepped(session, 5)
-    assert session.counters.copies == 0
-
-
-def test_caches_that_nothing_is_appended_to_stay():
-    session = stepped(session_of(), 1, 2, 3)
-    session.truncate(0)
-    assert positions(session) == [[], []]
-    np.testing.assert_array_equal(session.caches["past_1"], [[6, 6]])
 
 
 WINDOW = """
@@ -139,16 +92,6 @@ def test_windows_that_slide_stay(size, kept):
     session.run({"x": np.full((1, 2), 3, np.float32), "full": np.array(True)})
     assert session.caches["past_0"][:, 0].tolist() == [1, 2, 3]
     assert session.caches["past_1"][:, 0].tolist() == [1, 3]
-
-
-def test_elements_that_the_array_interface_does_not_know():
-    text = typed_ir("x: BFloat16(s); past_0: BFloat16(p)", "present_0 = Concat(past_0, x, axis=0)", "present_0")
-    session = irc.Session(irc.compile(parse_graph(text)), capacity=9)
-    for n in range(3):
-        session.run({"x": np.full(1, n, ml_dtypes.bfloat16)}, outputs=[])
-    session.truncate(1)
-    session.run({"x": np.full(1, 7, ml_dtypes.bfloat16)})
-    assert session.counters.copies == 0 and session.caches["past_0"].tolist() == [0, 7]
 
 
 @pytest.mark.parametrize("length", [6, -6, 1.5, "2", None, True])

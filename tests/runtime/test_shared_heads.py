@@ -8,7 +8,6 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import TensorProto, helper
 
 import irc
 from irc.tools.check.peers import onnxruntime_session
@@ -123,13 +122,6 @@ def test_no_copy_of_keys_and_values_is_made(form, scale):
     assert made[1] == made[0]
 
 
-def test_what_others_need_is_still_repeated():
-    model = decoder(2, 2, "computed", None)
-    model.graph.output.append(helper.make_empty_tensor_value_info("r_0"))
-    given_ = feeds(model, 2, 3, 4)
-    same(irc.compile(model).run(given_), irc.compile(model, "none").run(given_))
-
-
 @pytest.mark.parametrize("new", [0, 2])
 def test_a_shape_that_means_something_else_where_there_are_no_keys(new):
     """A 0 copies the size of the group, which the -1 lets pass."""
@@ -150,50 +142,6 @@ def test_a_cache_without_positions_has_any_width():
             value.type.tensor_type.shape.dim[3].dim_param = "width"
             given_[value.name] = given_[value.name][..., :1]
     same(irc.compile(model).run(given_), irc.compile(model, "none").run(given_))
-
-
-def test_a_batch_of_none_and_of_one_for_all():
-    model = decoder(2, 2, "computed", 0.25)
-    same(irc.compile(model).run(feeds(model, 0, 2, 3)), irc.compile(model, "none").run(feeds(model, 0, 2, 3)))
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "others"
-    compiled, plain = irc.compile(model), irc.compile(model, "none")
-    many, one = feeds(model, 3, 2, 4), feeds(model, 1, 2, 4)
-    for given_ in ({**many, "q": many["q"][:1]}, {**one, "q": many["q"]}):
-        same(compiled.run(given_), plain.run(given_))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_steps_of_a_session(form):
-    model = decoder(2, 4, form, 0.25, 1)
-    session, plain = irc.Session(irc.compile(model), capacity=32), irc.compile(model, "none")
-    caches = {f"past_{i}": np.zeros((1, 2, 0, SIZE), np.float32) for i in (0, 1)}
-    for step, new in enumerate([5, 1, 1, 2, 1]):
-        given_ = {k: v for k, v in feeds(model, 1, new, 0, step).items() if k not in caches}
-        expected = plain.run({**given_, **caches})
-        found = session.run({**given_, **caches} if step == 0 else given_)
-        same({name: found[name] for name in expected}, expected)
-        caches = {f"past_{i}": expected[name] for i, name in enumerate(PRESENT)}
-
-
-def test_a_cache_of_fixed_size():
-    """Which is repeated after a step has written into it."""
-    model = decoder(2, 2, "computed", 0.25, 1)
-    for i in (0, 1):
-        (join,) = [node for node in model.graph.node if node.output[0] == f"present_{i}"]
-        join.CopyFrom(helper.make_node("TensorScatter", [f"past_{i}", f"new_{i}", "at"], [f"present_{i}"], axis=2))
-        model.graph.input[2 * i + 2].type.tensor_type.shape.dim[2].dim_value = 6
-    model.graph.input.append(helper.make_tensor_value_info("at", TensorProto.INT64, [1]))
-    model.opset_import[0].version = 24
-    compiled, plain = irc.compile(model), irc.compile(model, "none")
-    session = irc.Session(compiled)
-    assert compiled.report.stats.get("canonicalize.attention_of_shared_heads", 0) == 1
-    caches = {f"past_{i}": np.zeros((1, 2, 6, SIZE), np.float32) for i in (0, 1)}
-    for step in range(5):
-        given_ = {k: v for k, v in feeds(model, 1, 1, 6, step).items() if k not in caches} | {"at": np.array([step])}
-        expected = plain.run({**given_, **caches})
-        found = session.run({**given_, **caches} if step == 0 else given_)
-        same({name: found[name] for name in expected}, expected)
-        caches = {f"past_{i}": expected[name] for i, name in enumerate(PRESENT)}
 
 
 @pytest.mark.parametrize("form", FORMS)

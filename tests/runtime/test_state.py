@@ -226,11 +226,6 @@ LISTS = ir("""
 """)
 
 
-def test_lists_that_have_become_one_stay_one() -> None:
-    model = irc.compile(import_torchscript(LISTS, {"a": [1], "b": [1]}), "none")
-    assert [model.run({"x": f32(1)})["n"] for _ in range(4)] == [1, 2, 3, 4]
-
-
 def test_a_list_at_two_places_cannot_be_saved(tmp_path: Path) -> None:
     model = irc.compile(import_torchscript(LISTS, {"a": [1], "b": [1]}), "none")
     model.save(tmp_path / "m.irc")

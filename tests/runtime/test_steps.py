@@ -29,11 +29,3 @@ def test_operands_that_nothing_needs_any_more_are_let_go(count: int, dead: bool,
     assert frame[out].tolist() == [sum(ins)] * 2
     assert (frame[out] is place) == placed
     assert [s for s in ins if frame[s] is None] == list(gone)
-
-
-def test_without_results_and_with_several() -> None:
-    seen: list[Any] = []
-    frame: list[Any] = [None, 5, 7, None, None]
-    kernel_step(seen.append, (1,), (), (1,))(frame)
-    kernel_step(lambda x: (x, -x), (2,), (3, 4), (2,))(frame)
-    assert seen == [5] and frame == [None, None, None, 7, -7]

@@ -9,9 +9,6 @@ import pytest
 from irc.ir import Graph, parse_graph
 from irc.ops import record
 from irc.ops.signatures import resolve
-from irc.passes import PassManager
-from irc.runtime import execution
-from irc.runtime.array_memory import lies_as_new
 from irc.runtime.plan import lower
 from tests.effort import Tune
 from tests.graphs import typed_ir
@@ -99,46 +96,3 @@ def test_what_a_chain_makes_is_written_over(x: np.ndarray, in_place: int) -> Non
     assert counters.in_place == in_place
     np.testing.assert_array_equal(x, given)
     np.testing.assert_allclose(d, 2 * np.tanh(x * 0.5) * x, rtol=1e-6)
-
-
-@pytest.mark.covering(2)
-@pytest.mark.parametrize("size", [3, execution.MIN_ELEMENTS])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.complex64])
-@pytest.mark.parametrize("factor", [1, 2, -3])
-@pytest.mark.parametrize("passes", ["", "in-place"])
-@pytest.mark.parametrize("op", ["add", "sub", "mul", "div"])
-def test_a_tensor_with_itself(op: str, passes: str, factor: int, dtype: Any, size: int) -> None:
-    """With a factor, what is written first must not be read again."""
-    rest = ", %k" if op in ("add", "sub") else ""
-    graph = parse_graph(
-        f"""
-graph(%x : Tensor):
-  %k : int = prim::Constant[value={factor}]()
-  %b : Tensor = aten::neg(%x)
-  %c : Tensor = aten::{op}(%b, %b{rest})
-  return (%c)
-"""
-    )
-    if passes:
-        PassManager(passes).run(graph)
-    x = np.resize(np.arange(1, 9), size).astype(dtype)
-    (found,), _ = run_plan(lower(graph), x)
-    wide = -x.astype(np.complex128)
-    k = factor if rest else 1
-    expected = {"add": wide + k * wide, "sub": wide - k * wide, "mul": wide * wide, "div": wide / wide}[op]
-    np.testing.assert_allclose(found, expected, rtol=1e-3)
-
-
-def test_what_lies_as_new_arrays_do() -> None:
-    x = np.zeros((2, 3, 3, 1), np.float32)
-    assert lies_as_new(x) and lies_as_new(x[:1]) and lies_as_new(np.zeros(()))
-    turned = x.transpose(0, 3, 1, 2)
-    assert turned.flags.c_contiguous and not lies_as_new(turned)
-    assert not lies_as_new(x[:, ::2]) and not lies_as_new(np.asfortranarray(np.ones((2, 3))))
-
-
-@pytest.mark.parametrize("size", [execution.MIN_ELEMENTS - 1, execution.MIN_ELEMENTS])
-def test_small_arrays_are_not_worth_a_look(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    _, counters = run_plan(lower(parse_graph(CHAIN)), np.ones(size, np.float32), 0.5)
-    assert counters.in_place == (3 if size == execution.MIN_ELEMENTS else 0)
