@@ -15,7 +15,7 @@ from irc.runtime.report import Report
 from irc.support.remarks import Remark
 from irc.tools.batch import Outcome
 from irc.tools.benchmark import Benchmark
-from irc.tools.bisection import Bisection
+from irc.tools.bisect import Bisection
 from irc.tools.catalog import Operator, Said
 from irc.tools.comparison import Diff
 from irc.tools.costs import Costs

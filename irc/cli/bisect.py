@@ -33,8 +33,7 @@ def run_bisect(given: argparse.Namespace) -> int:
     from irc.compiler import load_module
     from irc.runtime.backends import NUMPY
     from irc.runtime.model import CompiledModel
-    from irc.tools.bisect import bisect, write
-    from irc.tools.bisection import check_folder
+    from irc.tools.bisect import bisect, check_folder, write
 
     check_folder(given.output)
     with progress() as tell:
