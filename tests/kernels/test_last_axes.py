@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from irc.runtime.kernels import numerics
 from irc.runtime.kernels.numerics import add_reduce
-from irc.runtime.kernels.softmax import log_softmax, softmax
 from tests.effort import Tune
 
 TYPES = ["float32", "float64", "int32", "uint8", "bool", "float16"]
@@ -54,21 +53,6 @@ def test_sums(x: np.ndarray[Any, Any], data: st.DataObject, keepdims: bool, give
     np.testing.assert_array_equal(found, expected, strict=True) if expected.ndim else np.testing.assert_equal(
         found, expected
     )
-
-
-@given(arrays(["float32", "float64", "float16"]), st.sampled_from([softmax, log_softmax]), st.booleans())
-def test_softmax(x: np.ndarray[Any, Any], compute: Any, over_itself: bool) -> None:
-    x = np.ascontiguousarray(x)
-    with np.errstate(all="ignore"):
-        powers = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True, initial=-np.inf))
-        expected = powers / powers.sum(-1, keepdims=True)
-        out = x if over_itself else None
-        found = compute(x, -1, out)
-        assert found.dtype == x.dtype and (out is None or found is out)
-        tolerance = 2e-3 if x.dtype == np.float16 else 1e-5
-        np.testing.assert_allclose(
-            np.exp(found) if compute is log_softmax else found, expected, rtol=tolerance, atol=tolerance
-        )
 
 
 @pytest.mark.parametrize("shape", [(1, 1_000_001), (4, 1_000_001), (64, 4096), (64, 8191)])

@@ -13,7 +13,6 @@ from irc.runtime.kernels import matmul  # noqa: F401
 from tests.effort import examples
 from tests.kernels.helpers import (
     assert_same,
-    bind,
     check_against_ort,
     run_kernel,
     values,
@@ -26,31 +25,6 @@ def test_half_products_are_summed_in_float32(dtype):
     a, b = np.ones((2, 4000), dtype), np.ones((4000, 3), dtype)
     for op_type in ("MatMul", "Gemm"):
         assert_same(run_kernel(op_type, [a, b], {}, 13), [np.full((2, 3), 4000, dtype)])
-
-
-@pytest.mark.parametrize("shape", [(64,), (1, 64), (1, 1, 64), (1, 1, 1, 64)])
-@pytest.mark.parametrize("layout", ["in order", "transposed", "every second column", "every second row", "repeated"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_row_and_a_matrix(shape, layout, dtype):
-    """To the last bit as `np.matmul`, however the matrix lies, and wherever the result is to be."""
-    x, w = values(*shape).astype(dtype), values(64, 50, seed=1).astype(dtype)
-    w = {
-        "in order": w,
-        "transposed": np.ascontiguousarray(w.T).T,
-        "every second column": np.repeat(w, 2, 1)[:, ::2],
-        "every second row": np.repeat(w, 2, 0)[::2],
-        "repeated": np.broadcast_to(w[:, :1], (64, 50)),
-    }[layout]
-    wanted = np.matmul(x, w)
-    run = bind("MatMul", {}, 13, 2)
-    found = run(x, w)
-    assert (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes())
-    assert not np.may_share_memory(found, x)
-    for out in (np.empty_like(wanted), np.empty((*wanted.shape, 2), dtype)[..., 0]):
-        assert run(x, w, out=out) is out
-        np.testing.assert_array_equal(out, wanted)
-    strided = np.repeat(x, 2, -1)[..., ::2]
-    np.testing.assert_allclose(run(strided, w), wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -72,34 +46,6 @@ def test_rows_that_do_not_fit(a, b):
     with pytest.raises(Error, match=re.escape(f"{list(a)} and {list(b)} cannot be multiplied")) as caught:
         run_kernel("MatMul", [values(*a), values(*b)], {}, 13)
     assert caught.value.code == "IRC421"
-
-
-@pytest.mark.parametrize(("rows", "batch"), [(1, (2,)), (2, (2,)), (4, (3, 2)), (16, ()), (17, (2,))])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_few_rows_with_a_large_transposed_operand(rows, batch, dtype):
-    """Of a cache with reserve; however they are multiplied."""
-    x, keys = values(*batch, rows, 64).astype(dtype), values(*batch, 1100, 64).astype(dtype)[..., :1050, :]
-    expected = np.einsum("...id,...jd->...ij", x.astype(np.float64), keys.astype(np.float64))
-    turned = bind("MatMul", {}, 13, 2)(x, keys.swapaxes(-1, -2))
-    assert turned.flags.c_contiguous
-    np.testing.assert_allclose(turned, expected, rtol=1e-4, atol=1e-4)
-    out = np.empty_like(turned)
-    assert bind("MatMul", {}, 13, 2)(x, keys.swapaxes(-1, -2), out=out) is out
-    np.testing.assert_array_equal(out, turned)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])
-@pytest.mark.parametrize(
-    ("batch", "heads", "rows"), [((2,), 5, 1), ((1,), 3, 4), ((), 4, 2), ((0,), 2, 1), ((2,), 2, 0)]
-)
-def test_heads_that_share_a_matrix_are_rows_of_one(batch, heads, rows, dtype):
-    x, y = (values(*batch, *shape).astype(dtype) for shape in ((heads, rows, 6), (1, 6, 7)))
-    expected = np.matmul(x.astype(np.float64), y.astype(np.float64))
-    found = bind("MatMul", {}, 13, 2)(x, y)
-    np.testing.assert_allclose(found, expected, rtol=1e-2, atol=1e-2)
-    out = np.empty_like(found)
-    assert bind("MatMul", {}, 13, 2)(x, y, out=out) is out
-    np.testing.assert_array_equal(out, found)
 
 
 def test_a_large_transposed_operand_for_a_batch():
@@ -137,10 +83,6 @@ def test_gemm(case, opset):
         assert_same(run_kernel("Gemm", inputs, {**attrs, "broadcast": 1}, 6), run_kernel("Gemm", inputs, attrs, 7))
         with pytest.raises(Error, match="broadcast=1"):
             run_kernel("Gemm", inputs, attrs, 6)
-
-
-def test_gemm_without_c():
-    check_against_ort("Gemm", [values(3, 4), values(4, 5)], {"alpha": 2.0}, 11)
 
 
 @given(st.data())

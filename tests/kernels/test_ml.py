@@ -24,30 +24,6 @@ def run(op: str, x: Any, attrs: dict[str, Any], opset: int = 1) -> list[Any]:
     return run_kernel(op, [x], attrs, since_version(op, opset, ML), 1, ML)
 
 
-@pytest.mark.parametrize(
-    ("x", "attrs"),
-    [
-        (texts("a", "b", "z"), {"keys_strings": ["a", "b"], "values_int64s": [3, 4]}),
-        (texts("a", "z"), {"keys_strings": ["a", "b"], "values_strings": ["x", "y"], "default_string": "none"}),
-        (np.array([0, 1, 9]), {"keys_int64s": [0, 1], "values_floats": [0.5, 0.25], "default_float": -1.0}),
-        (np.array([0, 1, 9]), {"keys_int64s": [0, 1], "values_floats": [0.5, 0.25]}),
-        (np.array([[0.5], [2]], np.float32), {"keys_floats": [0.5], "values_int64s": [7]}),
-    ],
-)
-def test_label_encoder_of_lists(x, attrs):
-    for opset in (2, 4):
-        check("LabelEncoder", x, attrs, opset)
-
-
-def test_label_encoder_of_tensors():
-    attrs: dict[str, Any] = {"keys_tensor": np.array([0, 1]), "values_tensor": np.array([0.5, 0.25])}
-    check("LabelEncoder", np.array([0, 1, 9]), attrs | {"default_tensor": np.array([-1.0])}, 4)
-    found = run("LabelEncoder", np.array([0, 9]), attrs, 4)[0]
-    assert (found.dtype, found.tolist()) == (np.float64, [0.5, -0.0])
-    nan = {"keys_floats": [0.0, float("nan")], "values_strings": ["zero", "not"]}
-    assert run("LabelEncoder", np.array([np.nan, 0, 5], np.float32), nan, 4)[0].tolist() == ["not", "zero", "_Unused"]
-
-
 def test_bad_label_encoders():
     for attrs in ({"keys_strings": ["a"], "values_int64s": [1, 2]}, {"values_int64s": [1]}, {"keys_strings": ["a"]}):
         with pytest.raises(Error):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from tests.kernels.helpers import check_against_ort, run_kernel
+from tests.kernels.helpers import run_kernel
 
 GRAMS: list[tuple[int, ...]] = [(2,), (3,), (5,), (2, 3), (3, 3), (5, 2), (2, 3, 5), (3, 3, 3)]
 POOL = [token for gram in GRAMS for token in gram]
@@ -25,18 +25,6 @@ def attributes(**changes: Any) -> dict[str, Any]:
 
 
 TOKENS = np.random.default_rng(0).integers(1, 7, (6, 30))
-
-
-@pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
-@pytest.mark.parametrize("skips", [0, 1, 4])
-@pytest.mark.parametrize("lengths", [(1, 1), (1, 2), (2, 3), (3, 3)])
-def test_against_onnx_runtime(mode: str, skips: int, lengths: tuple[int, int]) -> None:
-    """ONNX Runtime computes the weight of an n-gram by its place, so these are in order."""
-    weights = None if mode == "TF" else [0.5 + i for i in range(len(GRAMS))]
-    given = attributes(mode=mode, max_skip_count=skips, min_gram_length=lengths[0], max_gram_length=lengths[1])
-    given |= {} if weights is None else {"weights": weights}
-    for x in (TOKENS, TOKENS[0], TOKENS[:, :2].copy(), TOKENS.astype(np.int32)):
-        check_against_ort("TfIdfVectorizer", [x], given, 9)
 
 
 def test_words_and_places_in_any_order() -> None:

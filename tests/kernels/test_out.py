@@ -39,12 +39,6 @@ def test_kernels_write_out(kind: str, single_nodes: Cases) -> None:
     assert any(written) == (kind in WRITING)
 
 
-def test_no_other_kernels_take_out(single_nodes: Cases) -> None:
-    others = [case for kind, cases in single_nodes.items() if kind not in KINDS for case in cases]
-    assert others
-    assert not any(takes_out(kernel) for _, kernel, _ in others)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_operands_decide_shapes_as_the_table_says(kind: str, single_nodes: Cases) -> None:
     rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from onnx import helper
 import irc
 from irc.errors import Error
 from tests.arrays import ramp
-from tests.kernels.helpers import assert_same, bind, check_against_ort, make_model, run_kernel, run_ort_model
+from tests.kernels.helpers import check_against_ort, run_kernel
 from tests.models import onnx_model
 
 
@@ -47,25 +47,6 @@ def test_slices_are_those_of_the_specification(data):
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "step"), [(1, LARGEST, 1), (-2, LARGEST, 1), (LARGEST, LOWEST, -1), (-4, 9, -2)]
-)
-def test_what_to_cut_is_read_when_it_changes(start, end, step):
-    """Or the rank does. Backwards, what it means depends on sizes."""
-    kernel = bind("Slice", {}, 13, 5)
-    for shape, begin in (
-        ((4, 6), start),
-        ((4, 6), start),
-        ((2, 3), start),
-        ((5, 1, 8), start),
-        ((5, 1, 8), 2),
-        ((9,), 2),
-    ):
-        x = ramp(*shape)
-        found = kernel(x, ints(begin), ints(end), ints(-1), ints(step))
-        np.testing.assert_array_equal(found, x[..., slice(max(begin, -shape[-1]), end, step)])
-
-
 # -- Split ------------------------------------------------------------------------
 
 
@@ -91,44 +72,6 @@ def test_a_split_has_as_many_outputs_as_it_says(count, passes):
 # -- Concat, Tile -----------------------------------------------------------------
 
 
-def test_concat_of_different_sizes():
-    check_against_ort("Concat", [ramp(2, 1), ramp(2, 0), ramp(2, 3)], {"axis": 1}, 13)
-    assert run_kernel("Concat", [ramp(2, 1), ramp(2, 3)], {}, 1)[0].shape == (2, 4)  # axis 1 by default then
-    for shape in ((3, 2), (2, 2, 2)):
-        with pytest.raises(Error, match="do not fit together"):
-            run_kernel("Concat", [ramp(2, 2), ramp(*shape)], {"axis": 1}, 13)
-
-
-@pytest.mark.parametrize(
-    ("axis", "shapes"),
-    [
-        (2, [(1, 2, 0, 4), (2, 2, 1, 4)]),
-        (2, [(0, 2, 0, 4), (2, 2, 1, 4)]),
-        (2, [(1, 0, 0, 0), (2, 2, 1, 4), (3, 1, 0, 1)]),
-        (-1, [(2, 2), (3, 0), (2, 1)]),
-        (0, [(0, 4), (0, 3)]),
-        (2, [(0, 2, 5, 4), (3, 0, 0, 4), (1, 7, 0, 4)]),
-    ],
-)
-def test_concat_of_what_has_no_positions_along_the_axis(axis, shapes):
-    parts = [ramp(*shape) for shape in shapes]
-    model = make_model("Concat", [ramp(*(1,) * len(s)) for s in shapes], {"axis": axis}, 13)
-    for each in model.graph.input:
-        for i, dim in enumerate(each.type.tensor_type.shape.dim):
-            dim.dim_param = f"{each.name}_{i}"
-    (found,) = run_kernel("Concat", parts, {"axis": axis}, 13)
-    assert_same([found], run_ort_model(model, parts))
-    out = np.empty_like(found)
-    assert bind("Concat", {"axis": axis}, 13, len(parts))(*parts, out=out) is out
-    np.testing.assert_array_equal(out, found)
-
-
-@pytest.mark.parametrize("shapes", [[(0, 3), (2,)], [(2, 2), (0, 3)], [(3, 0), (2, 1), (1, 1)]])
-def test_concat_of_what_does_not_fit(shapes):
-    with pytest.raises(Error, match="do not fit together"):
-        run_kernel("Concat", [ramp(*shape) for shape in shapes], {"axis": 1}, 13)
-
-
 def test_tile_along_an_axis():
     found = run_kernel("Tile", [ramp(2, 3), np.array(2), np.array(1)], {}, 1)[0]
     np.testing.assert_array_equal(found, np.tile(ramp(2, 3), (1, 2)))
@@ -149,12 +92,6 @@ def test_constant_pads_of_any_type(dtype):
     value = np.array("z" if dtype is object else 1, dtype)
     assert run_kernel("Pad", [x, ints(1, 2), value], {}, 13)[0].tolist() == [value, *x.tolist(), value, value]
     assert run_kernel("Pad", [x, ints(0, 1)], {}, 13)[0][-1] == ("" if dtype is object else np.zeros(1, dtype)[0])
-
-
-@pytest.mark.parametrize("mode", ["constant", "edge"])
-def test_pad_of_one_string(mode):
-    found = run_kernel("Pad", [np.array("a", object), np.array([], np.int64)], {"mode": mode}, 19)[0]
-    assert (found.shape, found.item()) == ((), "a")
 
 
 @given(st.data())

@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.runtime.kernels.pool import count_taps
-from irc.runtime.kernels.windows import Window
 from tests.effort import examples
 from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
@@ -61,61 +59,6 @@ def test_windows(case):
         check_against_ort(op_type, [x], attrs | more | {"ceil_mode": int(case in CEIL)}, 19, n_outputs=outputs)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint8])
-@pytest.mark.parametrize("case", [*WINDOWS, *CEIL, "dilated"])
-def test_maxima_along_rows_that_are_one_line(case, dtype, tune):
-    """They are those of row by row, with NaNs and infinities, however the operand lies."""
-    dilated = ((2, 3, 9, 11), {"kernel_shape": [3, 3], "dilations": [2, 3], "pads": [2, 3, 2, 3]})
-    shape, attrs = (WINDOWS | CEIL | {"dilated": dilated})[case]
-    x = (values(*shape) * 40).clip(0 if dtype is np.uint8 else -100, 100).astype(dtype)
-    if np.dtype(dtype).kind == "f":
-        x.flat[::13], x.flat[3::17], x.flat[4::19] = np.nan, np.inf, -np.inf
-    for laid in (x, x.swapaxes(0, -1).copy().swapaxes(0, -1)):
-        tune("irc.runtime.kernels.pool._WORTH_PADDING", 1 << 60)
-        expected = run_kernel("MaxPool", [laid], attrs | {"ceil_mode": int(case in CEIL)}, 12)[0]
-        tune("irc.runtime.kernels.pool._WORTH_PADDING", 0)
-        found = run_kernel("MaxPool", [laid], attrs | {"ceil_mode": int(case in CEIL)}, 12)[0]
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype
-
-
-@given(st.tuples(*[st.integers(1, 9)] * 4, *[st.integers(0, 9)] * 2), st.booleans())
-def test_taps(numbers, ceil):
-    size, kernel, stride, dilation, begin, end = numbers
-    window = Window((kernel,), (stride,), (dilation,), (begin, end), "NOTSET", ceil)
-    try:
-        (axis,) = window.resolve((size,))
-    except Error:
-        return
-    taps = {o: [t for t in range(kernel) if 0 <= o * stride + t * dilation - begin < size] for o in range(axis.out)}
-    assert {o: list(axis.inside(o)) for o in taps} == taps
-    assert count_taps(axis, False).tolist() == [len(found) for found in taps.values()]
-    reading = set().union(*taps.values())
-    assert reading <= set(axis.taps) <= set(range(kernel)) and len(axis.taps) <= max(len(reading), size * axis.out)
-    everywhere = set(range(kernel)).intersection(*taps.values())
-    assert axis.first_of_all == min(everywhere, default=None)
-
-
-@pytest.mark.parametrize("size", [(5, 4), (9, 54), (30, 200)])
-@pytest.mark.parametrize("pads", [(1, 5, 2, 1), (4, 0, 1, 6), (7, 9, 8, 7)])
-@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
-def test_windows_that_see_padding_alone(size, pads, strides):
-    x = values(2, 2, *size)
-    attrs = {"kernel_shape": [3, 2], "pads": pads, "strides": strides}
-    padded = np.pad(x, ((0, 0), (0, 0), pads[::2], pads[1::2]), constant_values=-np.inf)
-    seen = np.lib.stride_tricks.sliding_window_view(padded, (3, 2), (2, 3))[:, :, :: strides[0], :: strides[1]]
-    for outputs in (1, 2):
-        found = run_kernel("MaxPool", [x], attrs, 12, n_outputs=outputs)[0]
-        np.testing.assert_array_equal(found, seen.max((-2, -1)))
-    is_seen = np.isfinite(seen)
-    found = run_kernel("AveragePool", [x], {**attrs, "count_include_pad": 1}, 19)[0]
-    np.testing.assert_allclose(found, np.where(is_seen, seen, 0).mean((-2, -1)), rtol=1e-5, atol=1e-6)
-    with np.errstate(invalid="ignore"):
-        found = run_kernel("AveragePool", [x], attrs, 19)[0]
-        expected = np.where(is_seen, seen, 0).sum((-2, -1)) / is_seen.sum((-2, -1))
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
 @given(st.data())
 @examples(40)
 def test_indices_are_of_the_first_maximum_or_the_last_that_is_no_number(data):
@@ -150,12 +93,6 @@ def test_what_is_no_number_is_the_maximum_with_indices_or_without(dtype):
     np.testing.assert_array_equal(maxima, alone)
     np.testing.assert_array_equal(maxima, np.array([[[np.nan, np.nan, 3, np.nan, np.nan]]], dtype))
     assert places.tolist() == [[[1, 1, 2, 4, 5]]]
-
-
-def test_a_dilated_window_larger_than_the_input():
-    attrs = {"kernel_shape": [4], "strides": [3], "dilations": [3], "ceil_mode": 1}
-    for op_type in ("MaxPool", "AveragePool"):
-        check_against_ort(op_type, [values(2, 3, 8)], attrs, 19)
 
 
 @pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
@@ -213,20 +150,6 @@ def test_unpool_puts_the_maxima_back(case):
     expected = np.zeros_like(x)
     expected.ravel()[indices.ravel()] = maxima.ravel()
     assert_same([ours], [expected])
-
-
-@pytest.mark.parametrize("op_type", ["MaxPool", "AveragePool", "LpPool"])
-def test_taps_in_the_padding_cost_nothing(op_type):
-    """A hostile kernel_shape and pads to match: 2**60 taps, of which three can read the input."""
-    attrs = {"kernel_shape": [1 << 60], "pads": [1 << 59, (1 << 59) - 2], "strides": [1]}
-    x = np.array([[[1, -3, 2]]], np.float32)
-    (ours,) = run_kernel(op_type, [x], attrs, 22)
-    expected = {"MaxPool": 2, "AveragePool": 0, "LpPool": 14**0.5}[op_type]
-    assert ours.shape == (1, 1, 2)
-    np.testing.assert_allclose(ours.ravel(), expected, rtol=1e-6)
-    (ours,) = run_kernel(op_type, [x], {"kernel_shape": [1 << 62], "strides": [1 << 62], "ceil_mode": 1}, 22)
-    assert ours.shape == (1, 1, 1)
-    np.testing.assert_allclose(ours.ravel(), expected, rtol=1e-6)
 
 
 BAD = {

@@ -4,47 +4,17 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.runtime.kernels import numerics
-from irc.runtime.kernels.numerics import FEW_ROWS, product
+from irc.runtime.kernels.numerics import product
 
 Array = np.ndarray[Any, Any]
 
 
 def numbers(*shape: int, dtype: Any = np.float32) -> Array:
     return np.random.default_rng(len(shape)).integers(-8, 9, shape).astype(dtype)
-
-
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ((2, 64), (64, 64)),
-        ((3, 64), (64, 64)),
-        ((5, 3, 64), (64, 64)),
-        ((3, 64), (5, 64, 64)),
-        ((4, 1, 2, 64), (5, 64, 64)),
-        ((4, 5, 2, 8), (4, 1, 8, 512)),
-        ((1, 64), (64, 64)),
-        ((FEW_ROWS + 1, 64), (64, 64)),
-        ((2, 7), (7, 4096)),
-        ((64,), (64, 64)),
-        ((2, 4096), (4096,)),
-    ],
-)
-@pytest.mark.parametrize("types", ["ff", "ll", "FF", "fd"])
-def test_few_rows_or_many(a, b, types):
-    """Of numbers whose sums are exact."""
-    x, y = numbers(*a, dtype=types[0]), numbers(*b, dtype=types[1])
-    wanted = np.matmul(x, y)
-    found = product(x, y)
-    np.testing.assert_array_equal(found, wanted, strict=True)
-    out = np.empty_like(found)
-    assert product(x, y, out) is out
-    np.testing.assert_array_equal(out, wanted)
-    assert found.flags.c_contiguous
 
 
 @given(st.data())

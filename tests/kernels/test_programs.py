@@ -7,40 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irc.ops import algebra
 from irc.ops.algebra import SINGLE, Expression, Operand, maximum, select
 from irc.ops.aten import pointwise
-from irc.runtime.kernels import expressions
 from irc.runtime.kernels.expressions import of_expression
 from tests.effort import Tune
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-
-
-@pytest.mark.parametrize(
-    ("semantics", "arrays"),
-    [
-        (algebra.sigmoid, 0),
-        (algebra.softplus, 1),
-        (algebra.mish, 2),
-        (algebra.gelu, 2),
-        (pointwise.relu6, 0),
-        (pointwise.leaky_relu, 1),
-        (pointwise.hardswish, 1),
-    ],
-)
-def test_results_share_few_scratch_arrays(semantics: Any, arrays: int) -> None:
-    """The result's own is used as soon as no operand is read any more."""
-    assert len(expressions.compiled(semantics(Operand(0, SINGLE)), 1).scratch) == arrays
-
-
-def test_what_has_no_dimensions_is_computed_once() -> None:
-    operands = [Operand(i, SINGLE) for i in range(3)]
-    program = expressions.compiled(pointwise.lerp(*operands), 3, frozenset({2}))
-    assert [step.result[0] for step in program.steps].count("s") == 4
-    weights, x = np.array(0.7, np.float32), np.linspace(0, 1, 5, dtype=np.float32)
-    whole = of_expression(pointwise.lerp, 3)
-    np.testing.assert_array_equal(whole(x, x + 2, weights), whole(x, x + 2, np.full(5, weights)))
 
 
 def _mixed(x: Expression, y: Expression, z: Expression) -> Expression:

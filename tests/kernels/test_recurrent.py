@@ -65,34 +65,6 @@ def test_activations(op, attrs):
     check_against_ort(op, example(op), attrs | {"hidden_size": H}, 14, OUTPUTS[op], rtol=1e-4, atol=1e-5)
 
 
-def test_each_direction_has_its_own_activations():
-    attrs = {
-        "hidden_size": H,
-        "direction": "bidirectional",
-        "activations": ["Relu", "LeakyRelu"],
-        "activation_alpha": [0.3],
-    }
-    check_against_ort("RNN", example("RNN", 2), attrs, 14, 2, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("op", GATES)
-def test_batch_first(op):
-    """With layout 1 the batch comes first in all that has one."""
-    inputs = example(op, 2, [5, 2, 3])
-    attrs = {"hidden_size": H, "direction": "bidirectional"}
-    first = run_kernel(op, inputs, attrs, 14, OUTPUTS[op])
-    turned = [
-        inputs[0].swapaxes(0, 1),
-        *inputs[1:5],
-        *(v.swapaxes(0, 1) for v in inputs[5 : 4 + OUTPUTS[op]]),
-        *inputs[7:],
-    ]
-    second = run_kernel(op, turned, attrs | {"layout": 1}, 14, OUTPUTS[op])
-    np.testing.assert_array_equal(second[0], first[0].transpose(2, 0, 1, 3))
-    for a, b in zip(second[1:], first[1:], strict=True):
-        np.testing.assert_array_equal(a, b.swapaxes(0, 1))
-
-
 @pytest.mark.parametrize("op", GATES)
 def test_half_precision_is_computed_in_single(op):
     inputs = [None if v is None else v.astype(np.float16) for v in example(op)]

@@ -4,12 +4,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from irc.errors import Error
 from tests.arrays import ramp
-from tests.kernels.helpers import assert_same, run_kernel
+from tests.kernels.helpers import run_kernel
 
 
 def at(position: int) -> np.ndarray:
@@ -21,16 +19,6 @@ THREE = [ramp(2), ramp(3) + 10, ramp(1) + 20]
 
 def run(op: str, *inputs: Any, **attrs: Any) -> Any:
     return run_kernel(op, list(inputs), attrs, None)[0]
-
-
-@given(st.integers(0, 4), st.data())
-def test_insert_is_that_of_python(count, data):
-    sequence = [ramp(1) + i for i in range(count)]
-    position = data.draw(st.integers(-count, count))
-    expected = list(sequence)
-    expected.insert(position, ramp(1) - 1)
-    assert_same(run("SequenceInsert", sequence, ramp(1) - 1, at(position)), expected)
-    assert len(sequence) == count, "the sequence that was given is as it was"
 
 
 def test_positions_out_of_range():

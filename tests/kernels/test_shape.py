@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from tests.arrays import ramp
-from tests.kernels.helpers import bind, run_kernel
+from tests.kernels.helpers import run_kernel
 
 
 def ints(*numbers: int) -> np.ndarray:
@@ -32,23 +32,6 @@ def test_reshape_of_an_empty_batch_infers_what_it_does_of_others(shape, target, 
     for bad in ((0, -1, -1), (0, -1, 7)):
         with pytest.raises(Error, match="cannot be reshaped"):
             run_kernel("Reshape", [np.empty((0, 2), np.float32), ints(*bad)], {}, 14)
-
-
-def test_what_shape_is_meant_is_found_when_operand_or_target_change():
-    kernel = bind("Reshape", {}, 14, 2)
-    for sizes, target, expected in (
-        ((2, 6), (0, 2, -1), (2, 2, 3)),
-        ((2, 6), (0, 2, -1), (2, 2, 3)),
-        ((3, 4), (0, 2, -1), (3, 2, 2)),
-        ((3, 4), (0, -1, 2), (3, 2, 2)),
-        ((12,), (0, -1), (12, 1)),
-        ((12,), (0,), (12,)),
-        ((12,), (0,), (12,)),
-    ):
-        np.testing.assert_array_equal(kernel(ramp(*sizes), ints(*target)), ramp(*expected))
-    with pytest.raises(Error, match="cannot be reshaped"):
-        kernel(ramp(12), ints(5))
-    assert kernel(ramp(5), ints(5)).shape == (5,)
 
 
 @pytest.mark.parametrize("target", [(5,), (-1, -1), (7, -1), (2, 3, 4, 0)])

@@ -44,17 +44,6 @@ def test_dft_is_what_the_specification_defines(inverse: int, length: int, compon
     np.testing.assert_array_equal(old, new)
 
 
-@pytest.mark.parametrize("size", [5, 8])
-def test_one_side_there_and_back(size: int) -> None:
-    x = values(2, size, 1)
-    (half,) = run_kernel("DFT", [x], {"onesided": 1}, 20)
-    assert half.shape == (2, size // 2 + 1, 2)
-    (whole,) = run_kernel("DFT", [x], {}, 20)
-    np.testing.assert_allclose(half, whole[:, : size // 2 + 1], atol=1e-5)
-    (back,) = run_kernel("DFT", [half, number(size)], {"onesided": 1, "inverse": 1}, 20)
-    np.testing.assert_allclose(back, x, atol=1e-5)
-
-
 @pytest.mark.parametrize("onesided", [0, 1])
 def test_against_onnx_runtime(onesided: int) -> None:
     x = values(2, 16, 1)
@@ -103,13 +92,6 @@ def test_bad_inputs(op: str, inputs: list[Any], attributes: dict[str, Any], vers
         run_kernel(op, inputs, attributes, version)
 
 
-@pytest.mark.parametrize(("bins", "length", "rate"), [(8, 16, 8192), (20, 512, 16000), (4, 64, 8000)])
-def test_mel(bins: int, length: int, rate: int) -> None:
-    inputs = [number(v) for v in (bins, length, rate)] + [np.array(v, np.float32) for v in (0, rate / 2)]
-    (found,) = check_against_ort("MelWeightMatrix", inputs, {}, 17)
-    assert found.max() == 1
-
-
 @pytest.mark.parametrize(
     ("shape", "image", "block", "words"),
     [
@@ -124,11 +106,3 @@ def test_mel(bins: int, length: int, rate: int) -> None:
 def test_blocks_that_do_not_fit(shape: tuple[int, ...], image: list[int], block: list[int], words: str) -> None:
     with pytest.raises(Error, match=words):
         run_kernel("Col2Im", [values(*shape), np.array(image, np.int64), np.array(block, np.int64)], {}, 18)
-
-
-def test_det() -> None:
-    x = values(2, 3, 4, 4)
-    (found,) = run_kernel("Det", [x], {}, 22)
-    np.testing.assert_allclose(found, np.prod(np.linalg.eigvals(x.astype(np.float64)), -1).real, rtol=1e-3)
-    (half,) = run_kernel("Det", [np.eye(3, dtype=np.float16) * 2], {}, 22)
-    assert (half.dtype, half.shape, half.item()) == (np.float16, (), 8)

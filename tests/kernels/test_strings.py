@@ -31,16 +31,6 @@ def test_split(attributes: dict[str, Any]) -> None:
     check_against_ort("StringSplit", [x], attributes, 20, n_outputs=2)
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    ["", "[a-z]*-t", "(?i)B.*", ".", "\\pL+", "a|ab", "^a$", "(a|b)*?c?", "\\x{e9}", "(?s).*", "[[:alpha:]]+"],
-)
-def test_matches(pattern: str) -> None:
-    x = texts(["a", "", "x-t", "B\n", "\n"], ["é", "e\u0301", "ab", "bbac", "a\n"])
-    check_against_ort("RegexFullMatch", [x], {"pattern": pattern}, 20)
-    check_against_ort("RegexFullMatch", [x[:0]], {"pattern": pattern}, 20)
-
-
 @pytest.mark.parametrize("pattern", ["(a+)+", "(a|a)*b", "(.*a){12}c", "a*" * 30 + "b"])
 def test_patterns_that_take_other_engines_exponential_time(pattern: str) -> None:
     (found,) = run_kernel("RegexFullMatch", [texts("a" * 20_000 + "!")], {"pattern": pattern}, 20)
@@ -62,16 +52,6 @@ def test_matching_without_re2(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "re2", None)
     with pytest.raises(Error, match=r"^IRC321: .*pip install 'irc\[regex\]'"):
         run_kernel("RegexFullMatch", [texts("a")], {"pattern": "a"}, 20)
-
-
-@pytest.mark.parametrize("action", ["NONE", "LOWER", "UPPER"])
-@pytest.mark.parametrize("sensitive", [0, 1])
-@pytest.mark.parametrize("stops", [None, ["monday", "b"], ["Monday", "monday", "tuesday", "b", "c d"]])
-def test_normalizer(action: str, sensitive: int, stops: list[str] | None) -> None:
-    attributes = {"case_change_action": action, "is_case_sensitive": sensitive, "locale": "C", "stopwords": stops}
-    attributes = {k: v for k, v in attributes.items() if v is not None}
-    for x in (texts("Monday", "tuesday", "B", "c d"), texts(["monday", "tuesday"])):
-        check_against_ort("StringNormalizer", [x], attributes, 10)
 
 
 def test_normalizer_keeps_accents_and_parts_of_texts() -> None:

@@ -79,15 +79,6 @@ def test_by_weights(transform: str, classes: int, positive: bool) -> None:
     check(X, attributes | {"prob_a": [-1.0] * 10, "prob_b": [0.5] * 10})
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.int32, np.int64])
-def test_types_and_shapes(dtype: Any) -> None:
-    check((X * 3).astype(dtype), machine([2, 3, 1], "LINEAR"))
-    (label, scores) = run_kernel("SVMClassifier", [X[0]], machine([2, 3]), 1, 2, ML)
-    assert (label.shape, scores.shape, scores.dtype) == ((1,), (1, 2), np.float32)
-    (label, scores) = run_kernel("SVMClassifier", [X[:0]], machine([2, 3, 1], probabilities=True), 1, 2, ML)
-    assert (label.shape, scores.shape) == ((0,), (0, 3))
-
-
 def test_probabilities_add_up_to_one() -> None:
     _, found = run_kernel("SVMClassifier", [X], machine([2, 1, 3, 2], probabilities=True), 1, 2, ML)
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)

@@ -55,19 +55,6 @@ def inputs(rng: np.random.Generator) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
-def test_regressors(seed: int, aggregate: str) -> None:
-    rng = np.random.default_rng(seed)
-    attributes, leaves = random_trees(rng, 5)
-    attributes |= votes(rng, "target", leaves, 3) | {"n_targets": 3, "aggregate_function": aggregate}
-    attributes |= {"base_values": [0.5, -1.0, 2.0]} if seed % 2 else {}
-    x = inputs(rng)
-    for given in (x, np.nan_to_num(x).astype(np.int64)):  # of integers, ONNX Runtime has no kernel
-        expected = run_ort("TreeEnsembleRegressor", [given.astype(np.float32)], attributes, 3, 1, ML)
-        assert_same(run_kernel("TreeEnsembleRegressor", [given], attributes, 3, 1, ML), expected)
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 def test_classifiers(seed: int, transform: str) -> None:
@@ -83,24 +70,6 @@ def test_classifiers(seed: int, transform: str) -> None:
     clear = top_two[:, 0] < top_two[:, 1]  # ties: the specification does not say
     assert labels[clear].tolist() == expected[clear].tolist()
     assert clear.sum() > 10
-
-
-def test_the_likeliest_class_is_one_with_votes_where_others_have_probability_0() -> None:
-    attributes, leaves = random_trees(np.random.default_rng(0), 1)
-    ids = [leaf[1] for leaf in leaves]
-    for voted, weight in ((1, -1.0), (2, -3.0), (0, 0.5)):
-        own = attributes | {"class_treeids": [0] * len(ids), "class_nodeids": ids, "class_ids": [voted] * len(ids)}
-        own |= {"class_weights": [weight] * len(ids), "classlabels_strings": list("abc")}
-        own |= {"post_transform": "SOFTMAX_ZERO"}
-        x = np.zeros((2, FEATURES), np.float32)
-        if voted:  # of votes for the first class alone ONNX Runtime takes the labels for two
-            assert_same(
-                run_kernel("TreeEnsembleClassifier", [x], own, 3, 2, ML),
-                run_ort("TreeEnsembleClassifier", [x], own, 3, 2, ML),
-            )
-        labels, scores = run_kernel("TreeEnsembleClassifier", [x], own, 3, 2, ML)
-        assert labels.tolist() == ["abc"[voted]] * 2
-        assert scores.tolist() == [[float(i == voted) for i in range(3)]] * 2
 
 
 @pytest.mark.parametrize("positive", [False, True])
@@ -172,14 +141,6 @@ def small(**changes: Any) -> dict[str, Any]:
         "n_targets": 2,
     }
     return attributes | changes
-
-
-def test_a_small_tree() -> None:
-    x = np.array([[9, 0], [9, 1]], np.float32)
-    (found,) = run_kernel("TreeEnsembleRegressor", [x], small(), 3, 1, ML)
-    assert found.tolist() == [[1.5, 0], [0, 2.5]]
-    (none,) = run_kernel("TreeEnsembleRegressor", [x[:0]], small(), 3, 1, ML)
-    assert none.shape == (0, 2)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {

@@ -71,23 +71,6 @@ def tolerance(dtype: np.dtype[Any]) -> float:
     return 1000 * float(np.finfo(dtype).eps)
 
 
-@examples(200)
-@given(cases())
-def test_rows(case: Case) -> None:
-    query, key, value, form = case
-    loops = Counting()
-    wanted = attended(NONE, *case)
-    out = np.empty_like(wanted)
-    for given_out in (None, out):
-        found = attended(loops, *case, out=given_out)
-        np.testing.assert_allclose(found, wanted, rtol=tolerance(query.dtype), atol=tolerance(query.dtype))
-    for number in range(1, key.shape[-2]):  # as caches grow
-        fewer = query, key[..., :number, :], value[..., :number, :], form
-        near = attended(NONE, *fewer)
-        np.testing.assert_allclose(attended(loops, *fewer), near, rtol=tolerance(query.dtype), atol=1e-3)
-    assert loops.made == 1 + key.shape[-2]
-
-
 @examples(100)
 @given(cases(), st.booleans(), st.booleans())
 def test_arrays_of_a_call(case: Case, is_masked: bool, has_bias: bool) -> None:
@@ -103,23 +86,6 @@ def test_arrays_of_a_call(case: Case, is_masked: bool, has_bias: bool) -> None:
     scores = fresh((call.size, -(-keys // 16) * 16), query.dtype)
     counts = placed(np.array([keys])), placed(layout_of(key, value))
     assert call.run((query, key, value, *counts, scores, *more, out))
-
-
-@examples(100)
-@given(cases(), st.sampled_from([-np.inf, -1e9, 0.5]), st.data())
-def test_masks(case: Case, fill: float, data: st.DataObject) -> None:
-    query, key, _, form = case
-    form = form._replace(fill=fill)
-    shape = *query.shape[:-1], key.shape[-2]
-    kept = data.draw(st.integers(0, len(shape)))
-    sizes = tuple([1 if i < kept and data.draw(st.booleans()) else n for i, n in enumerate(shape)])[kept // 2 :]
-    mask = np.random.default_rng(data.draw(st.integers(0, 9))).random(sizes) < data.draw(st.sampled_from([0, 0.6, 1]))
-    loops = Counting()
-    added = np.random.default_rng(1).standard_normal(sizes).astype(query.dtype)
-    more = data.draw(st.sampled_from([{"mask": mask}, {"bias": added}, {"mask": mask, "bias": added}]))
-    found, wanted = (attended(each, *case[:3], form, **more) for each in (loops, NONE))
-    np.testing.assert_allclose(found, wanted, rtol=tolerance(query.dtype), atol=1e-5)
-    assert loops.made == 1
 
 
 @pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan, 3e38])

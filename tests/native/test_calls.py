@@ -12,48 +12,10 @@ pytest.importorskip("llvmlite")
 
 import irc
 from irc.ir import Graph, parse_graph
-from irc.native.calls import Expected, call_of
 from irc.native.groups import Group
 from irc.runtime.backends import ArrayType
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-
-
-class Own(np.ndarray[Any, Any]):
-    """Another class of arrays."""
-
-
-def test_a_call_takes_what_it_expects() -> None:
-    looks = call_of(0, [Expected(X.dtype, X.shape)], (), 0, releases=False)
-    strided = call_of(0, [Expected(X.dtype, (4, 3), X.T.strides)], (), 0, releases=False)
-    assert looks(X) is looks(X.copy()) is True
-    assert strided(X.T) is True
-    wrong: list[Any] = [
-        X.astype(np.int32),
-        X.astype(">f4"),
-        X.reshape(4, 3),
-        X.reshape(12),
-        X[None],
-        X[:2],
-        X[:, ::-1],
-        np.asfortranarray(X),
-        X.view(Own),
-        X.tolist(),
-        None,
-        np.float32(1),
-    ]
-    for x in wrong:
-        assert looks(x) is False
-    for x in (X, X.reshape(4, 3), X.T.copy(), X.T[:3], X.T.astype(np.int32)):
-        assert strided(x) is False
-    assert looks() is looks(X, X) is False
-
-
-def test_an_array_without_axes_and_one_without_elements() -> None:
-    for x in (np.array(1.5), np.zeros((0, 3)), np.zeros((2, 0))):
-        looks = call_of(0, [Expected(x.dtype, x.shape)], (), 0, releases=False)
-        assert looks(x) is True
-        assert looks(np.zeros((2, 3))) is False
 
 
 POINTWISE = """
@@ -62,20 +24,11 @@ graph(%x : Tensor, %y : Tensor):
   %b = onnx::Add(%a, %y)
   return (%b)
 """
-ROWS = typed_ir("x, y: Tensor", "a = Add(x, y); b = Softmax(a, axis=-1)", "a, b")
 
 
 def compiled(graph: Graph, *operands: np.ndarray[Any, Any]) -> Any:
     made = Group(list(graph.nodes), list(graph.inputs), list(graph.outputs))
     return made.kernel([ArrayType(x.dtype, x.shape) for x in operands])
-
-
-def test_rows_of_operands_without_axes_and_across() -> None:
-    graph, y = parse_graph(ROWS), np.array(2, np.float32)
-    kernel = compiled(graph, X, y)
-    wanted = irc.compile(graph, "", backend="numpy").run({"x": X, "y": y})
-    for found, result in zip(kernel(np.asfortranarray(X), y), wanted.values(), strict=True):
-        np.testing.assert_allclose(found, result, rtol=1e-6)
 
 
 def test_a_group_without_results() -> None:
@@ -133,22 +86,3 @@ def test_operands_of_other_types_from_run_to_run(passes: str) -> None:
         for name, result in wanted.items():
             assert found[name].dtype == result.dtype
             np.testing.assert_allclose(found[name], result, rtol=1e-5, atol=1e-6)
-
-
-def test_memory_that_a_call_cannot_have() -> None:
-    looks = call_of(1, [Expected(X.dtype, X.shape)], (), 0, releases=False, scratch=1 << 62)
-    with pytest.raises(MemoryError):
-        looks(X)
-
-
-def test_groups_that_are_alike_share_code() -> None:
-    """Groups that differ in weights alone: a model with a hundred like blocks reads and links one."""
-    text = "graph(%x : Float(3, 4)):\n  %w : Float(4) = prim::Constant[value=tensor({})]()\n"
-    text += "  %a = onnx::Mul(%x, %w)\n  %b = onnx::Softmax[axis=-1](%a)\n  return (%b)"
-    graphs = [parse_graph(text.format(weights)) for weights in ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])]
-    groups = [Group(list(graph.nodes), list(graph.inputs), list(graph.outputs)) for graph in graphs]
-    kernels = [group.kernel([ArrayType(X.dtype, X.shape)]) for group in groups]
-    codes = [group._latest[1][0].ordered.code for group in groups]
-    assert codes[0] is codes[1]
-    for graph, kernel in zip(graphs, kernels):
-        np.testing.assert_allclose(kernel(X), irc.compile(graph, "", backend="numpy").run({"x": X})["b"], rtol=1e-5)

@@ -16,7 +16,6 @@ from tests.models import onnx_model
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.native import convolution_calls
 from irc.native.convolution_calls import convolution_of
 from irc.native.convolutions import TILES, WINDOWS
 from irc.native.inner_loops import LOOPS
@@ -187,14 +186,6 @@ def test_packed_weights_are_within_limits():
 
 
 @natively
-def test_nothing_is_packed_beyond_what_is_kept(spy, tune):
-    tune("irc.native.packed.MOST_BYTES", 0)
-    packed = spy(convolution_calls, "packed")
-    assert made(random((1, 16, 20, 20), SINGLE, 1), as_constant(random((16, 16, 3, 3), SINGLE, 2))) is None
-    assert not packed.called, "it is not made only to be dropped"
-
-
-@natively
 def test_infinities_stay_where_they_are():
     x = np.zeros((1, 16, 20, 20), SINGLE)
     model = irc.compile(convolving(np.ones((16, 16, 3, 3), SINGLE), x.shape), backend="native")
@@ -210,11 +201,6 @@ def test_of_padding_alone(group):
     assert not convolve(x, w, None, group, plain((0, 4), pad=2)).any()
     out = made(x, as_constant(w), None, group, plain((0, 4), pad=2))
     assert out is None or not out.any()
-
-
-def test_weights_that_may_change_are_not_packed():
-    x, w = random((1, 16, 20, 20), SINGLE, 1), random((16, 16, 3, 3), SINGLE, 2)
-    assert made(x, w) is None
 
 
 @natively

@@ -13,7 +13,7 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.effort import Spy, examples
+from tests.effort import examples
 from tests.graphs import ir, typed_ir
 from tests.models import onnx_model
 
@@ -24,7 +24,6 @@ from irc.ir import parse_graph
 from irc.ir.tensor import Tensor
 from irc.native import kernels
 from irc.native.backend import Native
-from irc.native.inner_loops import LOOPS
 from irc.runtime.limits import LimitGuard
 from tests.native.test_primitives import bits
 from tests.ops.test_semantics import special
@@ -261,14 +260,6 @@ def test_random_groups(model: Model) -> None:
     assert native.counters.kernels <= plain.counters.kernels
 
 
-def test_large_results_begin_at_cache_lines() -> None:
-    x = np.linspace(-2, 2, 250_001, dtype=np.float32)
-    text = typed_ir("x: Float(250001)", "y = Mul(Sigmoid(x), x)", "y")
-    made = irc.compile(parse_graph(text), backend="native")
-    kept = [made.run({"x": x})["y"] for _ in range(4)]
-    assert {y.ctypes.data % 64 for y in kept} == {0}
-
-
 # -- runs of large groups -------------------------------------------------------
 
 LARGE = typed_ir(
@@ -301,33 +292,6 @@ def test_several_threads_at_once() -> None:
     for each, found in zip(feeds * 6, results):
         for name, x in plain.run(each).items():
             np.testing.assert_allclose(found[name], x, rtol=1e-5)
-
-
-def test_limits_are_looked_at_between_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = large()
-    model.run(FEEDS)
-    calls = 0
-
-    def pace(guard: LimitGuard) -> None:
-        nonlocal calls
-        calls += 1
-        if calls > limit:
-            raise irc.Error("IRC443", "the time is over")
-
-    monkeypatch.setattr(LimitGuard, "pace", pace)
-    limit = 1 << 30
-    model.run(FEEDS, limits=irc.Limits(seconds=100))
-    ranges = calls
-    assert ranges > 5
-    for limit in (1, 3, ranges - 1):
-        calls = 0
-        with pytest.raises(irc.Error, match="the time is over"):
-            model.run(FEEDS, limits=irc.Limits(seconds=100))
-        assert calls == limit + 1
-    monkeypatch.undo()
-    wanted = model.run(FEEDS)
-    for name, x in model.run(FEEDS, limits=irc.Limits(seconds=100)).items():
-        assert x.tobytes() == wanted[name].tobytes()
 
 
 ONE_LONG_RANGE = {
@@ -538,15 +502,3 @@ def test_profiles_name_the_members_of_a_group_that_is_one_step(backend: str) -> 
     assert (sorted(ran), group.node.fused) == (([], tuple(kinds)) if backend == "auto" else (sorted(kinds), ()))
     (node,) = [row for row in found.to_dict()["nodes"] if row["kind"] == "prim::FusionGroup"]
     assert node["fused"] == list(group.node.fused)
-
-
-def test_a_convolution_in_a_group_uses_native_loops(spy: Spy) -> None:
-    calls = spy(LOOPS, "depthwise")
-    graph = parse_graph(
-        typed_ir("x: Float(1, 8, 9, 9); w: Float(8, 1, 3, 3)", "y = Sigmoid(LeakyRelu(Conv(x, w, group=8)))", "y")
-    )
-    feeds = {"x": np.ones((1, 8, 9, 9), np.float32), "w": np.ones((8, 1, 3, 3), np.float32)}
-    compiled = irc.compile(graph, backend="native")
-    compiled.run(feeds)
-    assert compiled.counters.compiled == 1 and compiled.counters.kernels == 1
-    assert [call.args[0].shape for call in calls.call_args_list] == [(1, 8, 9, 9)]

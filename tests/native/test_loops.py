@@ -16,7 +16,6 @@ from irc.ir import parse_graph
 from irc.ir.tensor import Array, Tensor
 from irc.native import iterations
 from irc.runtime.control_flow import Stack
-from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.graphs import ir, typed_ir
 from tests.native.guarded import fresh, placed
@@ -226,15 +225,6 @@ def test_an_interrupt_ends_a_loop() -> None:
         model.run(feeds)
     timer.join()
     assert model.run({**feeds, "n": np.array(2)})
-
-
-def test_limits_and_profiles_see_each_step() -> None:
-    model, feeds = endless()
-    with pytest.raises(irc.Error, match="IRC44"):
-        model.run(feeds, limits=Limits(seconds=0.05))
-    with pytest.raises(irc.Error, match="IRC44"):
-        model.run(feeds, limits=Limits(steps=100))
-    assert len(model.profile({**feeds, "n": np.array(2)}).nodes) == 3
 
 
 TORCH = """

@@ -61,14 +61,6 @@ def test_copies(x):
         assert bits_of(out) == bits_of(x)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.name)
-@pytest.mark.parametrize("shape", [(40, 33), (2, 33, 40), (3, 17, 16), (2, 5, 33, 20), (50, 3)])
-def test_planes_are_transposed_natively(shape, dtype):
-    x = numbers((*shape[:-2], shape[-1], shape[-2]), dtype).swapaxes(-1, -2)
-    out = np.empty(shape, dtype)
-    assert LOOPS.copy(x, out) and bits_of(out) == bits_of(x)
-
-
 @pytest.mark.parametrize("pieces", [2, 3, 9])
 def test_any_ranges_make_the_copy(pieces):
     x = numbers((2, 3, 50, 21), np.dtype("f4")).transpose(1, 0, 3, 2)
@@ -163,11 +155,6 @@ def test_rows_along_several_axes(shape: tuple[int, ...], turned: bool) -> None:
     out = fresh(source.shape, source.dtype)
     assert call_for_rows(rows, 20, 20, 0, step, inner=list(zip(axes, steps))).run((source, out))
     np.testing.assert_array_equal(out, source)
-
-
-def test_rows_of_gaps_are_padded_by_numpy():
-    x = np.zeros((80, 120), np.float32)[:, ::2]
-    assert not LOOPS.pad(x, [(1, 1), (0, 0)], "edge", np.zeros(1, x.dtype), np.empty((82, 60), x.dtype))
 
 
 @pytest.mark.parametrize("mode", MODES)

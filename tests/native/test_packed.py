@@ -3,7 +3,6 @@
 import gc
 import sys
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -16,24 +15,12 @@ from irc.native.packed import Pieces
 from irc.native.packing import pack
 from irc.native.panels import MOST_FEATURES
 from irc.native.target import current
-from irc.runtime.array_memory import ALIGNMENT, address_of, aligned_bytes
+from irc.runtime.array_memory import address_of, aligned_bytes
 from irc.runtime.values import owner
 from tests.native.guarded import fresh, placed
 
 G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 """Of Winograd's F(2x2, 3x3)."""
-
-SHAPES = [(3,), (5, 7), (1 << 10, 1 << 10), (0, 4), (1 << 23,), (65, 33)]
-
-
-def test_arrays_lie_apart_in_few_pieces():
-    pieces = Pieces()
-    with ThreadPoolExecutor(4) as threads:
-        arrays = [*threads.map(lambda shape: pieces.array(shape, np.dtype("f4")), SHAPES * 10)]
-    places = sorted((address_of(x), x.nbytes) for x in arrays if x.size)
-    assert all(begin % ALIGNMENT == 0 for begin, _ in places)
-    assert all(begin + size <= after for (begin, size), (after, _) in pairwise(places))
-    assert len({id(owner(x)) for x in arrays if 0 < x.nbytes < 1 << 20}) <= 5
 
 
 def test_a_signal_handler_may_take_memory_in_between():

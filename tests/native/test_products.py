@@ -275,22 +275,6 @@ def test_results_do_not_depend_on_threads():
 
 
 @natively
-def test_sums_of_kernels_are_the_same_in_both_ways():
-    a, b = integers((3, 20, 64), "u1", 1), integers((64, 50), "i1", 2)
-    weights = columns(b, np.array(4, np.int8))
-    as_constant(weights.values)
-    scope = CURRENT.scope
-    expected = matmul_sums(a, weights, np.array(9, np.uint8))
-    before, scope.loops = scope.loops, LOOPS
-    try:
-        found = matmul_sums(a, weights, np.array(9, np.uint8))
-    finally:
-        scope.loops = before
-    assert found.dtype == np.int32 and expected.dtype.kind == "f"
-    np.testing.assert_array_equal(found, expected)
-
-
-@natively
 @pytest.mark.parametrize("dtypes", [("u1", FLOAT8), (FLOAT8, "u1"), (FLOAT8, FLOAT8), ("u1", "i1")])
 def test_floats_of_8_bits_are_no_integers(dtypes):
     rng = np.random.default_rng(1)

@@ -130,20 +130,6 @@ def test_operands_of_a_group_lie_in_any_way() -> None:
     np.testing.assert_allclose(other["y"], plain["y"], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [40, 4])
-def test_code_tells_apart_what_varies_along_rows(rows: int) -> None:
-    """Also where lanes lie across rows, and operands that do and do not vary are read alike."""
-    x = np.random.default_rng(0).standard_normal((rows, 5)).astype(np.float32)
-    for shape in ((), (5,), (rows, 1), (rows, 5), (1, 1), (1, 5)):
-        text = typed_ir(f"x: Float({rows}, 5); m: {_type(list(shape))}", "y = Softmax(Mul(x, m))", "y")
-        m = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
-        model = irc.compile(parse_graph(text), backend=Native())
-        found = model.run({"x": x, "m": m})["y"]
-        assert model.counters.compiled == 1
-        wanted = irc.compile(parse_graph(text), "", backend="numpy").run({"x": x, "m": m})["y"]
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-
-
 UNARY, BINARY = ("Neg", "Abs", "Tanh", "Exp", "Relu", "Sigmoid"), ("Add", "Sub", "Mul", "Max", "Min")
 
 
@@ -245,13 +231,3 @@ def test_groups_of_torch_lie_as_their_members_would(text: str) -> None:
         for key, value in wanted.items():
             assert found[key].strides == value.strides
             np.testing.assert_allclose(found[key], value, rtol=2e-5, atol=2e-6, err_msg=key)
-
-
-def test_groups_that_differ_in_the_axes_of_a_constant() -> None:
-    """Such groups have the same operators, types and shapes, and yet no code in common."""
-    x = np.arange(25, dtype=np.float32).reshape(5, 5)
-    for axis in (0, 1, 0):
-        text = typed_ir("x: Float(5, 5)", f"y = Sub(x, ReduceMean(x, [{axis}]))", "y")
-        for passes in ("", "fuse"):  # as operators by themselves, and as a group
-            found = irc.compile(parse_graph(text), passes, backend=Native()).run({"x": x})
-            np.testing.assert_allclose(found["y"], x - x.mean(axis, keepdims=True), rtol=1e-5)

@@ -20,8 +20,6 @@ import irc
 from irc.ir import parse_graph
 from irc.native.backend import Native
 from irc.native.groups import Group
-from irc.native.row_operators import ROW_OPERATORS
-from irc.ops import records
 from irc.runtime.backends import Unsupported
 from irc.runtime.binding import bind
 from tests.native.rows import (
@@ -41,10 +39,6 @@ Array = np.ndarray[Any, Any]
 
 SHAPES = ((5, 1), (70, 2), (2, 3, 7), (70, 15), (5, 31), (33, 32), (3, 100), (257,))
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-
-
-def test_the_backend_binds_the_operators_of_the_table() -> None:
-    assert set(ROW_OPERATORS) == {each.kind for each in records() if each.reduces is not None}
 
 
 def operands(case: Case, shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> list[Array]:
@@ -78,13 +72,6 @@ def check(case: Case, given: list[Array], places: float = 8) -> None:
 def test_operators_along_the_last_axis(name: str, dtype: Any) -> None:
     for shape in SHAPES if dtype == np.float32 else SHAPES[3:5]:
         check(CASES[name], operands(CASES[name], shape, dtype))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16], ids=str)
-@pytest.mark.parametrize("name", CHANNELS)
-def test_operators_of_images(name: str, dtype: Any) -> None:
-    for shape in ((2, 4, 7, 5), (1, 2, 33), (3, 6, 8, 8), (2, 8, 1, 1), (2, 4, 3, 2, 5)):
-        check(CHANNELS[name], operands(CHANNELS[name], shape, dtype))
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
@@ -130,16 +117,6 @@ def test_rows_with_numbers_that_are_not_finite(axis: int) -> None:
         wanted = irc.compile(case.proto(x.shape), "", backend="numpy").run({"x": x})["y0"]
         found = compiled(case.proto(x.shape), [x])(x)
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=kind)
-
-
-def test_sums_of_long_rows_lose_no_digits() -> None:
-    rng = np.random.default_rng(0)
-    for shape, axes in (((1, 10**6), [1]), ((3, 300_001), [1]), ((200_001, 5), [0]), ((10**6,), [])):
-        x = rng.uniform(0, 1, shape).astype(np.float32)
-        proto = reduction("Sum", axes).proto(shape)
-        wanted = x.sum(axis=tuple(axes) or None, keepdims=True, dtype=np.float64)
-        error = np.abs(compiled(proto, [x])(x) / wanted - 1).max()
-        assert error < 1e-6, (shape, error)
 
 
 def test_a_layer_far_from_zero_keeps_its_variance() -> None:
@@ -236,16 +213,6 @@ def test_results_have_equal_bits_on_any_number_of_threads(name: str) -> None:
         for other in runs[1:]:
             for key, value in runs[0].items():
                 np.testing.assert_array_equal(other[key], value)
-
-
-def test_empty_rows_and_computed_axes_are_left_to_numpy() -> None:
-    case = CASES["softmax"]
-    for shape in ((0, 5), (5, 0)):
-        x = np.empty(shape, np.float32)
-        with pytest.raises(Unsupported):
-            compiled(case.proto(shape), [x])
-        found = irc.compile(case.proto(shape), "", backend=Native()).run({"x": x})["y0"]
-        assert found.shape == shape
 
 
 def test_results_are_made_in_planned_memory() -> None:

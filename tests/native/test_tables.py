@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.graphs import ir, typed_ir
+from tests.graphs import typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -14,7 +14,6 @@ from irc.ir import parse_graph
 from irc.ir.tensor import Array, Tensor
 from irc.native.panels import features_at_once
 from irc.native.target import current
-from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 
 RNG = np.random.default_rng(5)
@@ -54,38 +53,6 @@ def test_many_small_operators_are_one_call() -> None:
     assert model.counters.kernels == 300
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "shape", "operators"),
-    [
-        ("Double", "f8", (3, 5), "Add Mul Sub Div"),
-        ("Float", "f4", (), "Add Mul Sub Div"),
-        ("Int", "i4", (7,), "Add Mul Sub Max"),
-        ("Byte", "u1", (33,), "Add Mul Sub Min"),
-        ("Half", "f2", (9,), "Add Mul Sub Add"),
-        ("Bool", "?", (4,), "And Or Xor And"),
-    ],
-)
-def test_element_types(name: str, dtype: str, shape: tuple[int, ...], operators: str) -> None:
-    kind = f"{name}({', '.join(map(str, shape))})"
-    feeds = [{each: np.asarray(9 * f32(*shape), dtype) for each in ("v0", "w")} for _ in range(4)]
-    assert same_runs(chain(operators, kind), *feeds).counters.compiled == 1
-
-
-def test_a_run_in_pieces_gives_the_same() -> None:
-    text = chain("Add Mul " * 20, "Float(64)")
-    native, plain = models(text)
-    feeds = {"v0": f32(64), "w": f32(64)}
-    wanted = plain.run(feeds)["v40"]
-    for _ in range(3):
-        native.run(feeds)
-    np.testing.assert_array_equal(native.run(feeds, limits=Limits(steps=1000, bytes=1 << 20))["v40"], wanted)
-    followed = native.profile(feeds)
-    assert len(followed.nodes) == 40
-    assert followed.counters.compiled == 0
-    with pytest.raises(irc.Error, match="IRC44"):
-        native.run(feeds, limits=Limits(steps=10))
-
-
 @pytest.mark.parametrize(("name", "dtype"), [("Float", "f4"), ("Double", "f8"), ("Int", "i4")])
 @pytest.mark.parametrize("perm", [[1, 0, 2, 3], [0, 3, 1, 2]])
 @pytest.mark.parametrize("used", ["w", "a", "d"])
@@ -98,14 +65,6 @@ def test_a_reshape_that_copies(used: str, perm: list[int], name: str, dtype: str
     )
     feeds = [{each: (9 * f32(6, 5, 7)).astype(dtype) for each in "xw"} for _ in range(4)]
     assert same_runs(text, *feeds).counters.compiled == 1
-
-
-def test_a_reshape_that_copies_only_in_some_runs() -> None:
-    text = typed_ir(
-        "x: Float(*, *); s: Long(1)", "b = Reshape(Transpose(Relu(x), perm=[1, 0]), s); d = Add(Neg(b), b)", "d"
-    )
-    shapes = [(3, 4), (3, 4), (3, 4), (1, 4), (1, 4), (1, 4), (3, 4), (5, 1), (5, 1)]
-    same_runs(text, *[{"x": f32(*shape), "s": np.array([-1])} for shape in shapes])
 
 
 PRODUCTS = typed_ir(
@@ -121,23 +80,6 @@ def test_a_model_computes_the_same_bits_in_its_first_run_and_later() -> None:
     feeds = {"x": f32(5, 24), "w": f32(24, 40), "b": f32(40), "u": f32(24, 40)}
     runs = [model.run(feeds)["e"].tobytes() for _ in range(4)]
     assert len(set(runs)) == 1
-
-
-BRANCHES = ir("""
-    x: Float(5); which: Bool() -> z
-    y: Float(5) = Neg(x); r: Float(5) = prim.If(which)
-    with block(): a: Float(5) = Add(y, x); b: Float(5) = Mul(a, x); c: Float(5) = Sub(b, y); yield c
-    with block(): d: Float(5) = Mul(y, y); e: Float(5) = Abs(d); f: Float(5) = Add(e, x); yield f
-    s: Float(5) = Mul(r, y); z: Float(5) = Abs(s)
-""")
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_branches_are_planned_and_compiled(first: bool) -> None:
-    ways = [first, first, first, not first, first, not first, not first, first]
-    model = same_runs(BRANCHES, *[{"x": f32(5), "which": np.array(way)} for way in ways])
-    assert model.counters.planned > 1
-    assert model.counters.compiled >= 1
 
 
 WINDOWS = typed_ir(
@@ -190,21 +132,6 @@ def test_operands_that_lie_in_other_orders() -> None:
     assert native.counters.compiled == 2  # %f is a result that is large, and gets memory from its kernel
     for name, value in irc.compile(graph, passes="none").run(feeds).items():
         assert value.tobytes() == found[name].tobytes()
-
-
-UNTAKEN = ir("""
-    x: Float(5); which: Bool() -> r
-    y: Float(5) = Neg(x); z: Float(5) = Abs(y); r = prim.If(which)
-    with block(): a: Float(7) = Reshape(z, [7]); b: Float(7) = Neg(a); yield b
-    with block(): c: Float(5) = Neg(z); yield c
-""")
-
-
-def test_what_is_done_once_has_run_before() -> None:
-    feeds = [{"x": f32(5), "which": np.array(False)} for _ in range(4)]
-    model = same_runs(UNTAKEN, *feeds)
-    with pytest.raises(irc.Error, match="IRC421"):
-        model.run({"x": f32(5), "which": np.array(True)})
 
 
 EFFECTS = """

@@ -153,18 +153,6 @@ def test_maxima(axes, dtype, layout, special):
     np.testing.assert_array_equal(found.astype(exact), maxima(x, axes).astype(exact))
 
 
-@pytest.mark.parametrize("kernel", [(7, 7), (13, 9), (13, 5), (40, 1)])
-@pytest.mark.parametrize("stride", [1, 2])
-def test_maxima_of_large_windows(kernel, stride):
-    pads = tuple(k // 2 for k in kernel) * 2
-    axes = Window(kernel, (stride, 1), (1, 1), pads, "NOTSET", False).resolve((20, 37))
-    x = random((2, 3, 20, 37), np.dtype("f4"), 1)
-    x.flat[::97], x.flat[3::61] = np.nan, -np.inf
-    found = with_loops(maxima)(x, axes)
-    assert_made()
-    np.testing.assert_array_equal(found, maxima(x, axes))
-
-
 @many
 @given(
     windows(), st.sampled_from(FLOATS), st.sampled_from(LAYOUTS), st.booleans(), st.sampled_from([None, None, 3, -7])
@@ -183,16 +171,6 @@ def test_means(axes, dtype, layout, include, divisor):
     np.testing.assert_array_equal(np.isnan(found), np.isnan(exact))
     seen = ~np.isnan(exact)
     assert (abs(found.astype(np.float64) - exact)[seen] <= (sizes * inner * (depth + 1) + 1e-30)[seen]).all()
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_means_of_what_is_not_finite(value):
-    axes = Window((3, 2), (2, 1), (1, 1), (1, 1, 1, 0), "NOTSET", True).resolve((20, 37))
-    x = random((1, 2, 20, 37), np.dtype("f4"), 1)
-    x[0, 0, 5, 6], x[0, 1, 0, 36], x[0, 1, 19, 0] = value, -value, value
-    found, expected = with_loops(means)(x, axes, False), means(x, axes, False)
-    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
-    np.testing.assert_array_equal(found[~np.isfinite(found)], expected[~np.isfinite(found)])
 
 
 @many
