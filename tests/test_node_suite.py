@@ -14,8 +14,7 @@ import pytest
 from irc.alias import AliasDb, analyze
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx.types import from_proto
-from irc.ir import Graph, Module, parse_module, structurally_equal
-from irc.ir.kinds import CONSTANT
+from irc.ir import CONSTANT, Graph, Module, parse_module, structurally_equal
 from irc.ir.types import DType, OptionalType, TensorType, without_shapes
 from irc.ops import record
 from irc.ops.sizes import result_bytes

@@ -28,10 +28,9 @@ from irc.alias.part_writes import PartWrites
 from irc.alias.solver import Solver
 from irc.alias.write_index import LiveWrites, outermost, scope_between, writes_between
 from irc.errors import Error
+from irc.ir import Block, Node, TensorType, Type, Value
 from irc.ir.kinds import IF, PRIM_LOOP
-from irc.ir.node import Block, Node, Value
 from irc.ir.objects import Object
-from irc.ir.types import TensorType, Type
 from irc.ops.record import Change
 
 if TYPE_CHECKING:

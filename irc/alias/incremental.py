@@ -16,9 +16,7 @@ from irc.alias.memory_types import atoms, has_memory, is_closed, parts
 from irc.alias.rules import chooses_otherwise, is_functional, is_resettled, leaves_traces, say_the_same
 from irc.alias.solver import Solver
 from irc.alias.write_index import outermost
-from irc.ir.kinds import CALL, CONSTANT
-from irc.ir.node import Node, Value
-from irc.ir.types import TensorType, Type
+from irc.ir import CALL, CONSTANT, Node, TensorType, Type, Value
 
 if TYPE_CHECKING:
     from irc.alias.builder import AliasDbBuilder

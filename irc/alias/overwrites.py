@@ -20,9 +20,8 @@ from irc.alias.location_sets import intersects
 from irc.alias.memory_types import has_memory
 from irc.alias.must import Cover, step_of
 from irc.alias.regions import MOST_VIEWS, part_of, reads_elements, written
-from irc.ir.node import Node, Value
+from irc.ir import INT, NONE, Node, Value
 from irc.ir.polynomials import Size, minus, plus
-from irc.ir.types import INT, NONE
 from irc.ops import record
 from irc.ops.regions import is_from_0, quantity
 

@@ -25,12 +25,9 @@ from irc.alias.guards import MOST_FACTS, facts_of
 from irc.alias.memory_types import has_memory
 from irc.alias.must import Cover, step_of
 from irc.alias.rules.schemas import is_unsettled, program_of
-from irc.ir.constants import constant_value
-from irc.ir.kinds import CONSTANT, DOMAINS, GROUP
-from irc.ir.node import Block, Node, Value
+from irc.ir import CONSTANT, DOMAINS, GROUP, Block, ListType, Node, TensorType, Value, constant_value
 from irc.ir.polynomials import Size
 from irc.ir.region_flow import inner_graph
-from irc.ir.types import ListType, TensorType
 from irc.ops import functional_by_default, record, schemas
 from irc.ops.layouts import makes_dense
 from irc.ops.pointwise import is_pointwise

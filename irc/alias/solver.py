@@ -21,8 +21,7 @@ from irc.alias.rules import is_functional
 from irc.alias.summaries import Functions
 from irc.alias.write_index import WriteIndex, WriteLog
 from irc.errors import Error
-from irc.ir import types
-from irc.ir.node import Value
+from irc.ir import Value, types
 
 MOST_WAYS = 16
 """Of elements that point to more, it is not asked whether they lead to another."""

@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterable
 from irc.alias.facts import WORLD
 from irc.alias.location_sets import EMPTY, LocationSet, SetIndex, intersects
 from irc.alias.memory_dag import MemoryDAG
+from irc.ir import IF, Block, Node
 from irc.ir.graph import gc_paused
-from irc.ir.kinds import IF
-from irc.ir.node import Block, Node
 from irc.ops.record import Change
 
 

@@ -13,10 +13,8 @@ import numpy as np
 
 from irc import ops
 from irc.fuser.policy import is_anchor
-from irc.ir.constants import is_none
+from irc.ir import CONSTANT, TensorType, is_none
 from irc.ir.graph import gc_paused
-from irc.ir.kinds import CONSTANT
-from irc.ir.types import TensorType
 from irc.native.availability import unavailable, unusable
 from irc.native.inner_loops import LOOPS, Compiling
 from irc.native.packed import PACKED

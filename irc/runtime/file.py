@@ -29,12 +29,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 import numpy as np
 
 from irc.errors import Error, cannot
+from irc.ir import MAX_RANK, Array, Tensor, parse_module, with_subgraphs
 from irc.ir.clone import module_of, verify_given
-from irc.ir.limits import MAX_RANK
 from irc.ir.objects import EnumMember, Object, Strided, map_tensors, tensors_of
-from irc.ir.region_flow import with_subgraphs
-from irc.ir.tensor import Array, Tensor
-from irc.ir.text.parser import parse_module
 from irc.ir.text.printer import print_module
 from irc.ir.types import ClassType, DType
 from irc.runtime.array_memory import aligned

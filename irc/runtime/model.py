@@ -18,11 +18,10 @@ from numpy import ndarray
 
 from irc.alias import Analyses
 from irc.errors import Error
-from irc.ir import Graph, Module, Tensor
+from irc.ir import CONSTANT, GROUP, Graph, Module, Tensor
 from irc.ir.clone import verify_given
 from irc.ir.declarations import completed, declared_type, fixed_sizes, sizes_text
 from irc.ir.graph import gc_paused
-from irc.ir.kinds import CONSTANT, GROUP
 from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.arena import PlannedRuns, RunKey

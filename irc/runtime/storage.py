@@ -24,8 +24,7 @@ from irc.alias.classes import ESCAPED, MemoryClasses
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, intersects, members
 from irc.alias.memory_types import has_memory, may_hold
 from irc.alias.rules import is_functional
-from irc.ir import Block, Node, Value
-from irc.ir.graph import Graph
+from irc.ir import Block, Graph, Node, Value
 from irc.ir.kinds import CONSTANT, LOOPS, SCAN
 from irc.ir.region_flow import carried, inner_graph, is_batched
 from irc.ops.axes import APPEND, joined

@@ -20,8 +20,7 @@ from tests.models import onnx_model
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.ir import parse_graph
-from irc.ir.tensor import Tensor
+from irc.ir import Tensor, parse_graph
 from irc.native import kernels
 from irc.native.backend import Native
 from irc.runtime.limits import LimitGuard

@@ -12,8 +12,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.ir import parse_graph
-from irc.ir.tensor import Array, Tensor
+from irc.ir import Array, Tensor, parse_graph
 from irc.native import iterations
 from irc.runtime.control_flow import Stack
 from irc.runtime.model import CompiledModel

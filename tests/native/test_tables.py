@@ -10,8 +10,7 @@ from tests.graphs import typed_ir
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.ir import parse_graph
-from irc.ir.tensor import Array, Tensor
+from irc.ir import Array, Tensor, parse_graph
 from irc.native.panels import features_at_once
 from irc.native.target import current
 from irc.runtime.model import CompiledModel

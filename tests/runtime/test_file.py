@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 import irc
 from irc.errors import Error
-from irc.ir import Builder, DType, Graph, Module, Tensor, parse_module, types
-from irc.ir.clone import clone_node
+from irc.ir import Builder, DType, Graph, Module, Tensor, clone_node, parse_module, types
 from irc.ir.objects import map_tensors
 from irc.runtime.file import MAGIC, read
 from irc.runtime.model import CompiledModel, load

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import irc
-from irc.ir import parse_graph
-from irc.ir.tensor import Array
+from irc.ir import Array, parse_graph
 from irc.runtime.arena import GrowingKeys, run_key
 from irc.runtime.backends import find_backend
 from irc.runtime.limits import Limits
