@@ -141,17 +141,6 @@ def doubling(depth: int, kind: str) -> Module:
     return parse_module("\n".join(parts))
 
 
-@pytest.mark.parametrize("kind", ["tensor", "list"])
-def test_thirty_functions_that_double_each_other(kind: str) -> None:
-    """2**30 calls: summaries stay small, and beyond a limit a function is opaque."""
-    module = doubling(30, kind)
-    db = analyze(module.main)
-    (result,) = module.main.outputs
-    assert db.counters()["elements"] < 10_000
-    if kind == "tensor":
-        assert not db.may_alias(result, module.main.inputs[0])
-
-
 def test_what_functions_hand_on_takes_one_element_however_many_hands() -> None:
     """Longer than the limit on the elements of a summary: what only hands on adds none."""
     module = parse_module("\n".join(nested("chain", 1100)))

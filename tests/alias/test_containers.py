@@ -39,30 +39,6 @@ graph(%x : Tensor):
     assert not c.contain("ks", "a")
 
 
-def test_views_in_lists() -> None:
-    c = Case("""
-        x: Tensor -> p
-        a = relu(x); l = split(a, 2, 2); p, q = prim.ListUnpack(l); chunk = chunk(x, 2, 2); w = relu_(q)
-    """)
-    assert c.alias("p", "a") and c.alias("q", "a")
-    assert not c.alias("p", "q"), "they are pieces side by side"
-    assert not c.alias("l", "a"), "the list is not the tensor"
-    c.claims("l has a, a written, l !has chunk, chunk !written")
-
-
-def test_onnx_sequences_and_optionals() -> None:
-    c = Case("""
-        x, y: Float(2); i: Long() -> e, n
-        a: Float(2) = Relu(x); b: Float(2) = Relu(y); n: Float(2) = Relu(y); s: "Float(2)[]" = SequenceConstruct(a)
-        t: "Float(2)[]" = SequenceInsert(s, b); e: Float(2) = SequenceAt(t, i)
-        c: Float(2) = ConcatFromSequence(t, axis=0); o: "Float(2)?" = Optional(b); g: Float(2) = OptionalGetElement(o)
-        p: "Float(1)[]" = SplitToSequence(a)
-    """)
-    c.claims("e ~ a, e ~ b, s !~ t, s !has b, g ~ b, p has a, c !~ a")
-    for name in ("s", "t", "e", "g", "p"):
-        assert not c.contain(name, "n"), name
-
-
 def with_objects(text: str, **objects: Object) -> Case:
     return Case(text, objects=objects)
 

@@ -11,37 +11,10 @@ from irc.alias import Kind, analyze
 from irc.alias.location_sets import SetIndex
 from irc.alias.write_index import common_block, outermost_loop
 from irc.errors import Error
-from irc.ir import IF, Block, Graph, Node, parse_graph
+from irc.ir import IF, Block, Graph, Node
 from tests.alias.helpers import Case
 from tests.alias.programs import choices, program
 from tests.effort import examples
-
-# -- writers ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("training", "written"),
-    [
-        ("prim::Constant[value=0]()", False),
-        ("prim::Constant[value=1]()", True),
-        (None, True),
-    ],
-)
-@pytest.mark.parametrize("kind", ["batch_norm", "instance_norm"])
-def test_normalisation_writes_its_statistics_unless_it_does_not_train(
-    kind: str, training: str | None, written: bool
-) -> None:
-    constant = f"%t : bool = {training}" if training else "%one : int = prim::Constant[value=1]()"
-    c = Case(f"""
-graph(%x : Tensor, %mean : Tensor, %var : Tensor{"" if training else ", %t : bool"}):
-  {constant}
-  %f : float = prim::Constant[value=0.1]()
-  %y : Tensor = aten::{kind}(%x, None, None, %mean, %var, %t, %f, %f, False)
-  return (%y)
-""")
-    assert c.written("mean") == c.written("var") == written
-    assert not c.alias("y", "x")
-
 
 # -- sharing -------------------------------------------------------------------
 
@@ -195,18 +168,3 @@ def test_what_a_node_writes_is_asked_with_and_without_a_description(numbers: lis
         assert db.writes_anything(node) == bool(db.writes(node))
     values = list(graph.values())
     assert db.locations(values) == frozenset(location for value in values for location in db.locations(value))
-
-
-@pytest.mark.parametrize(
-    "type",
-    ["(int, int[], float)", "(int, (int[], int[]))", "(Tensor[], int[])", "(int[][], Tensor)", "Dict(str, int[])"],
-)
-@pytest.mark.parametrize("kind", ["aten::str", "prim::unknown"])
-def test_what_is_known_outside_may_be_asked_first(type: str, kind: str) -> None:
-    """To ask what unknown objects hold lets more be unknown, also what was looked at before."""
-    graph = parse_graph(f"graph(%a : {type}):\n  %r = {kind}(%a)\n  return (%r)\n")
-    db = analyze(graph)
-    first = db.may_be_known(graph.outputs[0])
-    assert first == analyze(graph).may_be_known(graph.outputs[0]) == db.may_be_known(graph.outputs[0])
-    assert db.may_be_known(graph.inputs[0])
-    assert first == (kind == "prim::unknown")

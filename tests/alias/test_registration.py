@@ -6,15 +6,11 @@ import pytest
 
 from irc.alias import AliasDb, analyze, register_rule
 from irc.alias.recorder import Recorder
-from irc.alias.rules import schemas
 from irc.alias.rules.entry import Rule
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, ListType, Node, Value, types
-from irc.ops import Effects, schema_of
 from irc.ops import register as register_schema
-from tests.alias.helpers import Case
-from tests.effort import Spy
-from tests.graphs import ir
+from irc.ops import schema_of
 from tests.operators import operator_of
 
 T = types.TENSOR
@@ -27,27 +23,6 @@ def graph_of(kind: str, results: int = 1) -> tuple[AliasDb, Value, Value, Node]:
     a, c = b.op("aten::relu", x), b.op("aten::relu", x)
     node = b.node(kind, [a, c], [T] * results)
     return analyze(graph), a, c, node
-
-
-def test_without_annotations_an_operator_is_pure() -> None:
-    register_schema(operator_of("third::pure(Tensor x, Tensor y) -> Tensor"))
-    db, a, c, node = graph_of("third::pure")
-    assert not db.may_alias(node.output, [a, c])
-    assert not db.has_writers([a, c])
-    assert not db.has_side_effects(node)
-
-
-def test_sets_say_what_shares() -> None:
-    register_schema(operator_of("third::views(Tensor(a) x, Tensor(b!) y) -> (Tensor(a), Tensor(b), Tensor(a|b))"))
-    db, a, c, node = graph_of("third::views", 3)
-    first, second, both = node.outputs
-    assert db.may_alias(first, a)
-    assert not db.may_alias(first, c)
-    assert db.may_alias(second, c)
-    assert db.may_alias(both, a)
-    assert db.may_alias(both, c)
-    assert db.has_writers(c)
-    assert not db.has_writers(a)
 
 
 @pytest.mark.parametrize(
@@ -88,15 +63,6 @@ def test_an_optional_argument_that_is_absent_makes_fresh_memory(row: str, given:
     db.check()
 
 
-def test_a_row_added_later_counts() -> None:
-    db, a, _, node = graph_of("third::late")
-    assert db.may_alias(node.output, a), "opaque while nothing is known"
-    register_schema(operator_of("third::late(Tensor x, Tensor y) -> Tensor", effects=Effects.SIDE_EFFECT))
-    db, a, _, node = graph_of("third::late")
-    assert not db.may_alias(node.output, a)
-    assert db.has_side_effects(node)
-
-
 def test_a_row_added_later_counts_when_a_node_is_erased() -> None:
     register_schema(operator_of("third::grown(Tensor x, Tensor y) -> Tensor"))
     db, _, _, node = graph_of("third::grown")
@@ -106,33 +72,6 @@ def test_a_row_added_later_counts_when_a_node_is_erased() -> None:
     db, _, _, node = graph_of("third::grown")
     db.erase_node(node)
     assert not db.is_tight
-
-
-def test_erasing_resolves_no_overloads(spy: Spy) -> None:
-    """The sorts of the arguments are asked first: they nearly always tell what a node does."""
-    asked = spy(schemas, "resolve")
-    graph = Graph()
-    x = graph.add_input(T)
-    b = Builder(graph)
-    two = b.constant(2)
-    nodes = [b.node("aten::add", [x, two], [T]), b.node("aten::max", [x], [T]), b.node("aten::max", [x, x], [T])]
-    db = analyze(graph)
-    for node in nodes:
-        db.erase_node(node)
-    assert db.is_tight and not asked.called
-
-
-def test_a_rule_goes_before_a_row() -> None:
-    def swap(rec: Recorder, node: Node) -> None:
-        first, second = node.inputs
-        rec.bind(node.outputs[0], rec.element(second))
-        rec.bind(node.outputs[1], rec.element(first))
-
-    register_schema(operator_of("third::swap(Tensor x, Tensor y) -> (Tensor, Tensor)"))
-    register_rule("third::swap", swap)
-    db, a, c, node = graph_of("third::swap", 2)
-    assert db.may_alias(node.outputs[0], c)
-    assert not db.may_alias(node.outputs[0], a)
 
 
 @pytest.mark.parametrize(
@@ -179,37 +118,6 @@ def test_rules_that_fail_are_blamed(rule: Rule, says: str) -> None:
     register_rule(kind, rule)
     with pytest.raises(Error, match=f"^IRC305: .*: {says}"):
         graph_of(kind)
-
-
-@pytest.mark.parametrize("noalias", [(), ("x",)])
-def test_what_a_rule_stored_stays_stored(noalias: tuple[str, ...]) -> None:
-    def put(rec: Recorder, node: Node) -> None:
-        """Keeps its second argument in its first; the result is new."""
-        container, value = node.inputs
-        rec.store(rec.element(container), rec.element(value), value.type)
-        rec.fresh(node.output)
-
-    register_rule("third::put", put)
-    c = Case(
-        ir("""
-            x: Tensor -> e
-            a = relu(x); b = exp(x); l: "Tensor[]" = prim.ListConstruct(x); q: "Tensor[]" = append(l, b)
-            p = third.put(l, a); e = __getitem__(l, 0)
-        """),
-        noalias=noalias,
-    )
-    appended, put_node = c.node("q"), c.node("p")
-    c.db.erase_node(appended)
-    appended.erase()
-    c.db.tighten()
-    c.claims("e ~ a, e !~ b")
-    c.db.check()
-    c.db.erase_node(put_node)
-    put_node.erase()
-    c.db.check()
-    c.db.tighten()
-    assert not c.alias("e", "a")
-    c.db.check()
 
 
 def test_only_the_namespaces_of_the_standard_are_onnx() -> None:

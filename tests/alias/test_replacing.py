@@ -33,18 +33,6 @@ def test_a_switch_that_is_off_no_more(new: str) -> None:
     c.db.check()
 
 
-def test_what_was_declared_unknown_stays_so_when_another_value_is_used_instead() -> None:
-    c = Case(ir("x: Tensor", "a = t(x); b = t(x); u = t(b); y = t(u)", "y"))
-    c.db.set_wildcard(c["u"])
-    c.replace("u", "a")  # which denotes the same
-    c.db.check()
-    fresh = Builder.before(c.node("u")).node("aten::relu", [c["x"]], [types.TENSOR], names=["f"])
-    c.db.add_node(fresh)
-    c.replace("b", "f")
-    assert c.alias("u", "x")
-    c.db.check()
-
-
 ROLES = """
 graph(%x : Float(2, 4), %m : Float(4)):
   %off : bool = prim::Constant[value=False]()

@@ -35,36 +35,6 @@ def test_a_tensor_is_itself_its_views_are_others() -> None:
     }
 
 
-def test_a_loop_that_carries_a_value_unchanged() -> None:
-    results, params = (", ".join(f"%{prefix}{letter} : Tensor" for letter in "abcdefg") for prefix in ("", "p"))
-    c = Case(f"""
-graph(%x : Tensor, %t : bool, %m : int):
-  %z : int = prim::Constant[value=0]()
-  %y : Tensor = aten::neg(%x)
-  %u : Tensor = aten::neg(%x)
-  {results} = prim::Loop(%m, %t, %y, %y, %y, %y, %u, %y, %y)
-    block0(%i : int, {params}):
-      %ra : Tensor = aten::relu_(%pa)
-      %vb : Tensor = aten::t(%pb)
-      %nc : Tensor = aten::neg(%pc)
-      %inner : Tensor = prim::Loop(%m, %t, %pg)
-        block0(%j : int, %pi : Tensor):
-          %ri : Tensor = aten::neg_(%pi)
-          -> (%t, %ri)
-      -> (%t, %ra, %vb, %nc, %pe, %pd, %y, %inner)
-  return (%a)
-""")
-    pairs = (
-        "a y, pa y, ra y, pa a, b y, vb y, pb y, b a, c y, pc y, d y, e u, pd y, f y, pf y, g y, inner y, pi y, pi pa"
-    )
-    pairs = "a y, pa y, ra y, pa a, b y, vb y, pb y, b a, c y, pc y, d y, e u, pd y, f y, pf y, g y, inner y, pi y"
-    assert relations(c, f"{pairs}, pi pa") == {
-        **dict.fromkeys("a y, pa y, ra y, pa a, f y, pf y, g y, inner y, pi y, pi pa".split(", "), "same"),
-        **dict.fromkeys("b y, vb y, pb y, b a".split(", "), "must"),
-        **dict.fromkeys("c y, pc y, d y, e u, pd y".split(", "), "may"),
-    }
-
-
 @pytest.mark.parametrize(
     ("made", "certain"),
     [

@@ -7,74 +7,10 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.ir import Builder, Graph, types
 from irc.ir.schema import AliasInfo, Schema, parse_schema
-from irc.ir.types import DictType, ListType, OptionalType, TupleType
+from irc.ir.types import DictType, ListType, OptionalType
 from irc.ops import Effects, effects_of, register, resolve, schema_of, schemas
 from irc.ops.signatures import kinds
 from tests.operators import operator_of
-
-
-def test_a_full_signature() -> None:
-    schema = parse_schema("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)")
-    assert (schema.name, schema.overload) == ("aten::add_", "Tensor")
-    self, other, alpha = schema.arguments
-    assert self.alias == AliasInfo(("a",), ("a",), write=True)
-    assert other.alias is None
-    assert (alpha.type, alpha.default, alpha.keyword_only) == (types.SCALAR, 1, True)
-    assert schema.is_mutable
-    assert schema.has_annotations
-    assert schema.returns[0].alias == self.alias
-
-
-@pytest.mark.parametrize(
-    ("annotation", "before", "after", "write", "must"),
-    [
-        ("(a)", ("a",), ("a",), False, ""),
-        ("(a!)", ("a",), ("a",), True, ""),
-        ("(a|b)", ("a", "b"), ("a", "b"), False, ""),
-        ("(*)", ("*",), ("*",), False, ""),
-        ("(a -> *)", ("a",), ("*",), False, ""),
-        ("(a! -> a|*)", ("a",), ("*", "a"), True, ""),
-        ("(a -> b)", ("a",), ("b",), False, ""),
-        ("(a=)", ("a",), ("a",), False, "="),
-        ("(a<)", ("a",), ("a",), False, "<"),
-    ],
-)
-def test_annotations(annotation: str, before: tuple[str, ...], after: tuple[str, ...], write: bool, must: str) -> None:
-    schema = parse_schema(f"a::b(Tensor{annotation} x) -> Tensor")
-    alias = schema.arguments[0].alias
-    assert alias == AliasInfo(before, after, write, must)
-    assert alias.escapes == ("*" in after and "*" not in before)
-    assert alias.stored_into == (("b",) if annotation == "(a -> b)" else ())
-
-
-def test_annotations_inside_types() -> None:
-    schema = parse_schema(
-        "a::b(Tensor(a!)[] x, Dict(str, t(b))(c!) d, (Tensor(e), int)[] p, Future(Tensor(f)) g) -> Tensor(a)?[](c)"
-    )
-    x, d, p, g = schema.arguments
-    assert x.type == ListType(types.TENSOR)
-    assert x.alias == AliasInfo(contained=(AliasInfo(("a",), ("a",), True),))
-    assert isinstance(d.type, DictType)
-    assert d.alias == AliasInfo(("c",), ("c",), True, contained=(None, AliasInfo(("b",), ("b",))))
-    assert p.type == ListType(TupleType((types.TENSOR, types.INT)))
-    assert p.alias == AliasInfo(contained=(AliasInfo(contained=(AliasInfo(("e",), ("e",)), None)),))
-    assert g.alias == AliasInfo(contained=(AliasInfo(("f",), ("f",)),))
-    result = schema.returns[0]
-    assert result.type == ListType(OptionalType(types.TENSOR))
-    assert result.alias == AliasInfo(("c",), ("c",), contained=(AliasInfo(("a",), ("a",)),))
-
-
-def test_defaults_sizes_and_variadics() -> None:
-    schema = parse_schema(
-        r'a::b(int[2] k=[1, 1], int[] s=[], float e=1e-5, str m="x,)\n", bool f=False, int? n=None, int z=-1, ...) -> '
-        "(Tensor(a) x, ...)"
-    )
-    assert [a.default for a in schema.arguments] == [[1, 1], [], 1e-5, "x,)\n", False, None, -1]
-    assert schema.arguments[0].size == 2
-    assert schema.is_vararg
-    assert schema.is_varret
-    assert schema.argument(20) is schema.arguments[-1]
-    assert schema.result(5) is schema.returns[0]
 
 
 @pytest.mark.parametrize(
@@ -124,15 +60,6 @@ def test_every_row_prints_as_it_parses() -> None:
         assert parse_schema(str(row)) == row
     names = [(row.name, row.overload) for row in rows]
     assert len(set(names)) == len(names), "an overload is described twice"
-
-
-def test_results_name_only_sets_of_arguments() -> None:
-    """But for those that say "or fresh": ``Tensor(b|a)`` where nothing is b."""
-    for row in own_rows():
-        known = {s for a in row.arguments if a.alias for i in a.alias.walk() for s in (*i.before, *i.after)}
-        for result in row.returns:
-            for info in result.alias.walk() if result.alias else ():
-                assert not info.before or set(info.before) & (known | {"*"}), str(row)
 
 
 # -- overloads --------------------------------------------------------------------

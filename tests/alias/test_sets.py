@@ -51,15 +51,6 @@ def test_equal_sets_are_one_object(a: frozenset[int], b: frozenset[int]) -> None
         assert other is rest or (isinstance(other, int) and other == rest)
 
 
-def test_forms_by_size() -> None:
-    table = SetTable()
-    assert table.of([]) is EMPTY
-    assert table.of([5]) == 5
-    assert isinstance(table.of([5, 6]), frozenset)
-    assert isinstance(table.of(range(17)), BigSet)
-    assert isinstance(table.of([1, 10**7]), frozenset), "two far locations cost two, not ten million bits"
-
-
 def test_unions_are_memoised() -> None:
     table = SetTable()
     a, b = table.of(range(100)), table.of(range(50, 200))

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from irc.alias.memory_types import atoms, content_types, has_memory, overlap, type_intersection
+from irc.alias.memory_types import atoms, overlap, type_intersection
 from irc.ir import Type, types
 from irc.ir.types import (
     ClassType,
@@ -161,13 +161,6 @@ def test_overlap_is_what_values_say(a: Type) -> None:
         assert overlap(a, b) == bool(common), f"{a} and {b}: {sorted(map(str, common))[:3]}"
 
 
-def test_overlap_is_symmetric_and_reflexive() -> None:
-    for a, b in itertools.product(ALL, ALL):
-        assert overlap(a, b) == overlap(b, a)
-    for a in ALL:
-        assert overlap(a, a) == has_memory(a)
-
-
 def test_meet_is_commutative_and_idempotent() -> None:
     parts = list(dict.fromkeys(atom for t in ALL for atom in atoms(t)))
     for a, b in itertools.product(parts, parts):
@@ -176,27 +169,3 @@ def test_meet_is_commutative_and_idempotent() -> None:
         if common is not None:
             assert type_intersection(common, a) == common
             assert type_intersection(common, b) == common
-
-
-@pytest.mark.parametrize(
-    ("type", "expected"),
-    [
-        (OptionalType(T), (T,)),
-        (UnionType((INT, T)), (T,)),
-        (types.tensor(types.DType.INT8, (3,)), (T,)),
-        (INT, ()),
-        (TupleType((INT, S)), ()),
-        (TypeVar("t"), (ANY,)),
-        (UnionType((ANY, T)), (ANY,)),
-    ],
-)
-def test_atoms(type: Type, expected: tuple[Type, ...]) -> None:
-    assert atoms(type) == expected
-
-
-def test_content_types() -> None:
-    assert content_types(ListType(T)) == (T,)
-    assert content_types(DictType(S, T)) == (S, T)
-    assert content_types(TupleType((T, INT))) == (T, INT)
-    assert content_types(T) == ()
-    assert content_types(ClassType("a.M")) == (ANY,)

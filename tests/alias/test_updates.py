@@ -9,7 +9,6 @@ from irc.alias import AliasDb, analyze
 from irc.errors import Error
 from irc.ir import Builder, Graph, Node, Value, types
 from tests.alias.helpers import Case
-from tests.counting import analyses
 from tests.graphs import ir
 
 TEXT = ir("""
@@ -46,14 +45,6 @@ def test_retype_value_has_nothing_to_do_for_shapes() -> None:
     c.db.retype_value(c["x"], before)
     assert c.db.is_tight
     c.db.check()
-
-
-def test_unmapped_values_are_analysed_when_asked_about() -> None:
-    c = Case(TEXT)
-    view = Builder.before(c.node("w")).op("aten::t", c["b"])
-    assert c.db.may_alias(view, c["b"])
-    fresh = Builder.before(c.node("w")).op("aten::neg", c["b"])
-    assert not c.db.may_alias(fresh, c["b"])
 
 
 def test_nothing_erased_is_referred_to() -> None:
@@ -166,15 +157,6 @@ def test_a_rewrite_that_fails_leaves_a_superset() -> None:
     c.db.check()
 
 
-def test_a_pass_that_updates_builds_nothing() -> None:
-    c = Case(TEXT)
-    with analyses() as built:
-        c.replace("a", "b")
-        c.db.move_before(c.node("u"), c.node("la"))
-    assert not built.called
-    assert c.db.solves == 1
-
-
 def views_of_many(n: int) -> tuple[Graph, AliasDb, list[Value]]:
     """A graph of n tensors with two views each."""
     graph = Graph()
@@ -202,15 +184,6 @@ def test_updates_cost_what_they_affect() -> None:
             assert after["solves"] == before["solves"]
         grown.append(steps)
     assert grown[0] == grown[1]
-
-
-def test_values_of_another_graph_are_refused() -> None:
-    c, d = Case(TEXT), Case(TEXT)
-    with pytest.raises(Error, match="IRC343"):
-        c.db.may_alias(c["a"], d["a"])
-    with pytest.raises(Error, match="IRC343"):
-        c.db.has_writers(d["x"])
-    assert d["a"] not in c.db.known_values()
 
 
 def test_erased_elements_do_not_pile_up() -> None:

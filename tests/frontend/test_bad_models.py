@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx
 import pytest
-from onnx import TensorProto, helper, parser
+from onnx import helper
 
 from irc.frontend.onnx import import_model
 from tests.frontend.helpers import changed, from_nodes, infos, model, refused, weight
@@ -67,15 +67,6 @@ def test_all_unsupported_operators_are_listed_at_once() -> None:
     assert "com.example, not imported), 1 node, first node 'bar'" in lines[5]
 
 
-@pytest.mark.parametrize("version", [1, 2**63 - 1])
-def test_domains_that_nothing_is_known_of(version: int) -> None:
-    proto = from_nodes([helper.make_node("Relu", ["x"], ["y"], domain="com.example")])
-    proto.opset_import.append(helper.make_opsetid("com.example", version))
-    refused("IRC123", proto, f"com.example, opset {version}", "registered with irc")
-    proto.graph.node[0].domain = ""
-    assert import_model(proto).metadata["opset_import.com.example"] == str(version)
-
-
 @pytest.mark.parametrize(("op", "fine"), [("Relu", False), ("Softplus", True), ("Softmax", True), ("Add", False)])
 def test_below_opset_6(op: str, fine: bool) -> None:
     proto = from_nodes([helper.make_node(op, ["x"] * (2 if op == "Add" else 1), ["y"], name="n")], opset=5)
@@ -85,54 +76,7 @@ def test_below_opset_6(op: str, fine: bool) -> None:
         refused("IRC123", proto, op, "opset 5", "'n'", "opset 6 on")
 
 
-TYPES: dict[str, tuple[str, ...]] = {
-    "y = Add(b, b)": ("input 0 (A) of onnx::Add cannot be tensor(bool)", "at version 14", "makes 'y'"),
-    "y = Add(x, i)": ("input 1 (B) of onnx::Add must be of the same type as A: tensor(int64) and tensor(float)",),
-    "y = Sqrt(i)": ("input 0 (X) of onnx::Sqrt cannot be tensor(int64)",),
-    "y = Max(x, x, i)": ("input 2 (data_0) of onnx::Max must be of the same type as data_0",),
-    "s = SequenceConstruct(x, x)  y = Neg(s)": ("cannot be seq(tensor(float))",),
-    "y = ConcatFromSequence <axis = 0> (x)": ("cannot be tensor(float)",),
-    "s = Shape(x)  y = And(b, s)": ("input 1 (B) of onnx::And cannot be tensor(int64)",),
-}
-
-
-@pytest.mark.parametrize("nodes", TYPES)
-def test_operands_of_types_that_no_operator_takes(nodes: str) -> None:
-    """NumPy would compute most of these, and others something else."""
-    proto = parser.parse_model(
-        f"""<ir_version: 9, opset_import: ["": 20]>
-        g (float[2] x, bool[2] b, int64[2] i) => (y) {{ {nodes} }}"""
-    )
-    refused("IRC136", proto, *TYPES[nodes])
-
-
-def test_types_that_nothing_tells_may_be_right() -> None:
-    proto = from_nodes([helper.make_node("And", ["x", "x"], ["y"])])
-    for value in (*proto.graph.input, *proto.graph.output):
-        value.type.tensor_type.elem_type = TensorProto.UNDEFINED
-    assert import_model(proto).main.nodes[0].kind == "onnx::And"
-
-
 # -- names -------------------------------------------------------------------
-
-
-DUPLICATES: dict[str, onnx.ModelProto] = {
-    "two nodes": from_nodes([RELU, helper.make_node("Neg", ["x"], ["y"], name="n")]),
-    "one node twice": from_nodes([helper.make_node("Dropout", ["x"], ["y", "y"])]),
-    "input and node": from_nodes([helper.make_node("Neg", ["y"], ["y"])], ["y"]),
-    "initializer and node": from_nodes([RELU], initializers=[weight("y")]),
-    "two initializers": from_nodes([RELU], initializers=[weight("y"), weight("y")]),
-    "two inputs": from_nodes([RELU], ["y", "y"]),
-    "sparse initializer": changed(
-        from_nodes([RELU], initializers=[weight("y")]),
-        lambda m: m.graph.sparse_initializer.append(onnx.SparseTensorProto(values=weight("y"))),
-    ),
-}
-
-
-@pytest.mark.parametrize("proto", DUPLICATES.values(), ids=DUPLICATES)
-def test_duplicate_names(proto: onnx.ModelProto) -> None:
-    refused("IRC124", proto, "'y'")
 
 
 def test_duplicate_names_in_a_nested_graph() -> None:
@@ -145,12 +89,6 @@ def test_duplicate_names_in_a_nested_graph() -> None:
 def test_names_that_are_missing() -> None:
     refused("IRC124", from_nodes([RELU], initializers=[weight("")]), "no name")
     refused("IRC124", from_nodes([RELU], ["x", ""]), "no name")
-
-
-@pytest.mark.parametrize("name", ["nowhere", "X"])
-def test_values_that_are_never_defined(name: str) -> None:
-    refused("IRC125", from_nodes([helper.make_node("Neg", [name], ["y"], name="n")]), repr(name), "'n' (Neg)")
-    refused("IRC125", from_nodes([RELU], outputs=["y", name]), repr(name), "output")
 
 
 def test_a_value_of_one_branch_is_not_seen_in_the_other_nor_outside() -> None:

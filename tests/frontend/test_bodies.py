@@ -8,8 +8,6 @@ from onnx import TensorProto, helper
 import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
-from irc.ops import records
-from irc.runtime.kernels.registry import find_binder
 
 FLOAT = TensorProto.FLOAT
 
@@ -48,12 +46,6 @@ def test_grouped_heads_and_a_modifier(passes: str, length: int) -> None:
     np.testing.assert_allclose(found, expected(q, k, v, 2.0), rtol=1e-4, atol=1e-6)
 
 
-def test_the_body_is_optimised_with_the_rest() -> None:
-    kinds = {node.kind for node in irc.compile(model(), passes="inline").graph.walk()}
-    assert "onnx::MatMul" in kinds
-    assert "ai.onnx.preview::FlexAttention" not in kinds
-
-
 @pytest.mark.parametrize(
     ("bad", "code", "words"),
     [
@@ -82,49 +74,6 @@ def test_graphs_that_no_body_is_made_for() -> None:
     bad.graph.node[0].attribute.append(helper.make_attribute("softmax_precision", 7))
     with pytest.raises(irc.Error, match=r"^IRC134: .*no function body"):
         import_model(bad)
-
-
-def test_what_has_no_kernel_but_a_body_is_expanded() -> None:
-    """Where onnx makes a body by types alone, that is; its newest version decides."""
-    schemas = [s for s in onnx.defs.get_all_schemas() if s.has_function or s.has_context_dependent_function]
-    kinds = {f"{s.domain or 'onnx'}::{s.name}" for s in schemas}
-    expanded = {each.kind for each in records() if each.expanded}
-    assert expanded == {kind for kind in kinds if find_binder(kind, None) is None} - {"onnx::SequenceMap"}
-
-
-def single(op_type: str, version: int, shapes: list[tuple[int, ...]], outputs: str, **attributes: object):
-    names = [f"x{i}" for i in range(len(shapes))]
-    infos = [helper.make_tensor_value_info(n, FLOAT, [None] * len(s)) for n, s in zip(names, shapes, strict=True)]
-    results = [helper.make_empty_tensor_value_info(n) for n in outputs if n != "_"]
-    node = helper.make_node(op_type, names, ["" if n == "_" else n for n in outputs], **attributes)
-    graph = helper.make_graph([node], "g", infos, results)
-    feeds = [np.random.default_rng(i).standard_normal(s).astype(np.float32) for i, s in enumerate(shapes)]
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)]), dict(zip(names, feeds))
-
-
-def test_outputs_that_are_left_out_between_others() -> None:
-    """Attention's second output, the keys so far, is absent here, and the third is not."""
-    shapes = [(1, 2, 3, 4)] * 3
-    short, feeds = single("Attention", 23, shapes, "a_v", is_causal=1)
-    long, _ = single("Attention", 23, shapes, "akv", is_causal=1)
-    found, expected = irc.compile(short).run(feeds), irc.compile(long).run(feeds)
-    assert list(found) == ["a", "v"]
-    for name, value in found.items():
-        np.testing.assert_array_equal(value, expected[name])
-
-
-def test_attributes_of_a_body_that_all_nodes_share() -> None:
-    """What the node does not say has the operator's default."""
-    for attributes, edge in (({}, 0.0), ({"periodic": 0}, 0.0)):
-        node = helper.make_node("HannWindow", ["n"], ["w"], **attributes)
-        infos = [helper.make_tensor_value_info("n", TensorProto.INT64, ())]
-        graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("w")])
-        compiled = irc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
-        (window,) = compiled.run({"n": np.array(8)}).values()
-        size = 7 if "periodic" in attributes else 8
-        np.testing.assert_allclose(window, np.sin(np.pi * np.arange(8) / size) ** 2, atol=1e-6)
-        assert window[0] == edge
-        assert not any(n.kind == "onnx::HannWindow" for n in compiled.graph.walk())
 
 
 def fed(op_type: str, version: int, arrays: list[np.ndarray | None], outputs: str, **attributes: object):
@@ -188,20 +137,3 @@ def test_sizes_of_32_bits_to_crop_and_pad_to() -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     model, feeds = fed("CenterCropPad", 18, [x, np.array([2, 6], np.int32)], "y")
     assert irc.compile(model).run(feeds)["y"].tolist() == [[0, 0, 1, 2, 3, 0], [0, 4, 5, 6, 7, 0]]
-
-
-@pytest.mark.parametrize("of_function", [False, True])
-def test_models_cannot_name_the_operator_that_bodies_use(of_function: bool) -> None:
-    node = helper.make_node("attention", ["q", "q", "q"], ["y"], domain="irc")
-    imports = [helper.make_opsetid("", 20), helper.make_opsetid("irc", 1)]
-    functions = [helper.make_function("local", "F", ["q"], ["y"], [node], imports)] if of_function else []
-    outer = helper.make_node("F", ["q"], ["y"], domain="local") if of_function else node
-    q, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 8, 4, 64]) for name in "qy")
-    model = helper.make_model(
-        helper.make_graph([outer], "model", [q], [y]),
-        opset_imports=[*imports, helper.make_opsetid("local", 1)],
-        functions=functions,
-        ir_version=9,
-    )
-    assert "irc::attention" not in {node.kind for node in import_model(model).main.walk()}
-    assert any(node.kind == "opaque.irc::attention" for node in irc.compile(model).graph.walk())

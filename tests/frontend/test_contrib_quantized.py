@@ -68,13 +68,6 @@ def test_constant_weights_are_unpacked_once() -> None:
     np.testing.assert_allclose(compiled.run(feeds)["y"], arrays["a"] @ real.T, rtol=1e-4, atol=1e-5)
 
 
-def test_weights_that_would_take_too_much_stay_packed() -> None:
-    arrays, _ = few_bits(4, 40, "packed")
-    model, _ = contrib("MatMulNBits", arrays, "y", constants="b scales zeros", bits=4, block_size=16, N=3, K=40)
-    passes = "inline,canonicalize,constant-fold{max-growth=0},dce"
-    assert any(n.kind == "onnx::BitShift" for n in irc.compile(model, passes=passes).graph.nodes)
-
-
 @pytest.mark.parametrize(
     ("code", "words", "attributes"),
     [
@@ -133,37 +126,6 @@ def test_sizes_that_are_not_those_of_the_weights(n: int) -> None:
     model, feeds = contrib("MatMulNBits", arrays, "y", bits=4, block_size=16, N=n, K=32)
     with pytest.raises(irc.Error):
         irc.compile(model).run(feeds)
-
-
-@pytest.mark.covering(2)
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-@pytest.mark.parametrize("zero", [None, np.array(3), np.array([3, 0, 7, 1, 2])])
-@pytest.mark.parametrize("has_bias", [False, True])
-def test_products_of_quantized_numbers(dtype: Any, zero: np.ndarray | None, has_bias: bool) -> None:
-    a, weights, bias = random(0, 2, 3, 8), numbers(1, 8, 5, dtype=dtype), random(2, 5) if has_bias else None
-    scale = np.array(0.25, np.float32) if zero is None or not zero.ndim else np.abs(random(3, 5))
-    offset = None if zero is None else zero.astype(dtype)
-    real = (weights - (0 if zero is None else zero.astype(float))) * scale
-    added = 0 if bias is None else bias
-    low, high = min(a.min(), 0), max(a.max(), 0)
-    step = np.float32(high - low) / np.float32(255)
-    at = np.round(-low / step)
-    codes = np.clip(np.round(a / step) + at, 0, 255)
-    words = {"tolerance": 1e-3}
-    expected = ((codes - at) * step @ real + added).astype(np.float32)
-    check({"y": expected}, "DynamicQuantizeMatMul", {"a": a, "b": weights, "s": scale, "z": offset, "c": bias}, **words)
-    for has_zero in (False, True):
-        arrays = {
-            "a": codes.astype(np.uint8),
-            "b": weights,
-            "s": np.array(step),
-            "t": scale,
-            "y0": at.astype(np.uint8) if has_zero else None,
-            "z": offset,
-            "c": bias,
-        }
-        expected = ((codes - (at if has_zero else 0)) * step @ real + added).astype(np.float32)
-        check({"y": expected}, "MatMulIntegerToFloat", arrays, **words)
 
 
 @pytest.mark.covering(2)

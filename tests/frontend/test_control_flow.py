@@ -5,55 +5,7 @@ from onnx import TensorProto, helper
 
 from irc.frontend.onnx import import_model
 from irc.ir import NONE, DType, ListType, TensorType
-from tests.frontend.helpers import from_nodes, imported, model, one, weight
-
-
-def test_if_captures_and_repeated_names() -> None:
-    module = imported(
-        "k = Relu(x) y = If(c) <then_branch = t () => (float[2,3] r) { r = Add(k, x) },"
-        " else_branch = e () => (float[2,3] r) { r = Mul(k, x) }>",
-        inputs="bool c, float[2,3] x",
-    )
-    node = one(module, "prim::If")
-    assert node.version is None
-    assert not node.attributes
-    assert [v.name for v in node.inputs] == ["c"]
-    first, second = node.blocks
-    assert not first.params
-    assert [v.name for v in (*first.returns, *second.returns)] == ["r", "r.1"]
-    k = module.main.value("k")
-    assert first.returns[0].node.inputs[0] is k
-    assert second.returns[0].node.inputs[0] is k
-    assert node.output.type == TensorType(DType.FLOAT)  # the branches tell the shape, once it is inferred
-    module.verify()
-
-
-def test_nested_names_give_way_to_outer_ones() -> None:
-    proto = model(
-        "z = If(c) <then_branch = t () => (float[2,3] y) { y = Neg(x) },"
-        " else_branch = e () => (float[2,3] x1) { x1 = Abs(x) }> y = Relu(z)",
-        inputs="bool c, float[2,3] x",
-    )
-    otherwise = proto.graph.node[0].attribute[1].g
-    otherwise.output[0].name = otherwise.node[0].output[0] = "x.1"
-    module = import_model(proto)
-    assert module.main.outputs[0].name == "y"
-    assert module.main.outputs[0].node.kind == "onnx::Relu"
-    then, otherwise = one(module, "prim::If").blocks
-    assert then.returns[0].name == "y.1"
-    assert otherwise.returns[0].name == "x.1"
-
-
-def test_a_nested_name_may_hide_an_outer_one() -> None:
-    module = imported(
-        "y = If(c) <then_branch = t () => (float[2,3] r) { x = Neg(k) r = Relu(x) },"
-        " else_branch = e () => (float[2,3] r) { r = Abs(x) }>",
-        inputs="bool c, float[2,3] x, float[2,3] k",
-    )
-    then, otherwise = one(module, "prim::If").blocks
-    assert then.returns[0].node.inputs[0].node.kind == "onnx::Neg"
-    assert otherwise.returns[0].node.inputs[0].is_param
-
+from tests.frontend.helpers import from_nodes, imported, one
 
 LOOP = (
     "y, s = Loop({m}, {c}, x) <body = b (int64 i, bool go, float[2,3] v) => (bool go2, float[2,3] w, float[2,3] w)"
@@ -85,12 +37,6 @@ def test_loop(m: str, c: str) -> None:
     module.verify()
 
 
-def test_loop_outputs_that_the_model_does_not_name_exist() -> None:
-    text = LOOP.format(m="m", c="c").replace("y, s =", "y =")
-    module = imported("k = Relu(x) " + text, inputs="int64 m, bool c, float[2,3] x")
-    assert len(one(module, "onnx::Loop").outputs) == 2
-
-
 @pytest.mark.parametrize("opset", [8, 9, 18])
 def test_scan(opset: int) -> None:
     inputs = ["", "s", "x", "x"] if opset == 8 else ["s", "x", "x"]
@@ -106,26 +52,6 @@ def test_scan(opset: int) -> None:
     assert [v.type == NONE for v in scan.inputs] == [n == "" for n in inputs]
     assert [p.name for p in scan.blocks[0].params] == ["a", "b", "c"]
     assert [v.name for v in scan.outputs] == ["f", "y"]
-
-
-def test_subgraphs_with_initializers() -> None:
-    then = helper.make_graph(
-        [helper.make_node("Add", ["x", "w"], ["r"])],
-        "t",
-        [],
-        [helper.make_tensor_value_info("r", TensorProto.FLOAT, [2])],
-        [weight("w", (20,))],
-    )
-    node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=then)
-    module = import_model(from_nodes([node], ["c", "x"]))
-    first, second = (b.nodes[0].output for b in one(module, "prim::If").blocks)
-    assert (first.name, second.name) == ("w", "w.1")
-    assert list(module.weights) == ["w", "w.1"]
-    # IR version 3 lists them as inputs too, which makes them no parameters
-    for graph in (node.attribute[0].g, node.attribute[1].g):
-        graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [20]))
-    module = import_model(from_nodes([node], ["c", "x"], ir_version=3))
-    assert not one(module, "prim::If").blocks[0].params
 
 
 def test_nested_loops_capture_from_every_level() -> None:

@@ -6,8 +6,6 @@ import pytest
 from onnx import TensorProto, helper
 
 import irc
-from irc.frontend.onnx import import_model
-from irc.passes import PassManager
 from tests.elsewhere import run_onnxruntime
 
 # y is declared [2, 3], but its shape is what the caller says.
@@ -195,58 +193,3 @@ def test_element_types_that_only_inference_finds():
     """)
     with pytest.raises(irc.Error, match=r"^IRC135: .*declares it as Long"):
         irc.compile(model)
-
-
-@pytest.mark.parametrize("type", ["float[2, 4]", "float[2, 3, 1]", "float[N]"])
-def test_wrong_sizes_of_an_output_are_noted(type):
-    compiled = irc.compile(declared(type))
-    (note,) = compiled.report.notes
-    assert "declares its output 'y' as Float(" in note
-    assert note.endswith("it is Float(2, 3)")
-    assert compiled.run({"x": np.ones((2, 3), np.float32)})["y"].shape == (2, 3)
-
-
-@pytest.mark.parametrize("pipeline", ["none", "canonicalize", "shape-inference", "inline", "default"])
-@pytest.mark.parametrize(
-    "body",
-    [
-        "y = If (c) <then_branch = t () => (float[2, 3] x) { }, else_branch = e () => (float[2, 3] n) { n = Neg (x) }>",
-        "y = If (c) <then_branch = t () => (float[2, 3] i) { i = Identity (x) },"
-        " else_branch = e () => (float[2, 3] n) { n = Neg (x) }>",
-        "y = local.F (x)",
-        "w = local.W () y = local.F (w)",
-        "y = local.W ()",
-    ],
-)
-def test_wrong_sizes_of_what_branches_and_functions_give(pipeline, body):
-    model = onnx.parser.parse_model(f"""
-    <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
-    g (float[2, 3] x, bool c) => (float[16] y) {{ {body} }}
-    <opset_import: ["" : 17], domain: "local">
-    F (a) => (b) {{ b = Neg (a) }}
-    <opset_import: ["" : 17], domain: "local">
-    W () => (b) {{ b = Constant <value: tensor = float[2, 3] {{1, 2, 3, 4, 5, 6}}> () }}
-    """)
-    module = import_model(model)
-    module.verify()
-    PassManager(pipeline, ["verify-each"]).run(module)
-    module.verify()
-    found = irc.compile(model, pipeline).run({"x": np.ones((2, 3), np.float32), "c": np.array(True)})
-    assert found["y"].shape == (2, 3)
-
-
-@pytest.mark.parametrize("type", ["float[2, 3]", "float[N, M]", "float[N, 3]", "float[]"])
-def test_sizes_that_may_be_right_are_not(type):
-    assert irc.compile(declared(type)).report.notes == []
-
-
-def test_outputs_that_no_node_gives_are_what_they_are():
-    """ONNX Runtime takes these, too."""
-    model = onnx.parser.parse_model("""
-    <ir_version: 8, opset_import: ["" : 17]>
-    g (float[2, 3] x) => (float[2, 3] y, int64[2, 3] x, int64[2] w)
-    <float[2] w = {1, 2}>
-    { y = Neg (x) }
-    """)
-    found = irc.compile(model).run({"x": np.ones((2, 3), np.float32)})
-    assert [found[name].dtype for name in "yxw"] == [np.float32] * 3

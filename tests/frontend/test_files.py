@@ -239,23 +239,6 @@ def test_external_data_is_mapped(external: Path) -> None:
     refused("IRC130", onnx.load(external, load_external_data=False), "give the path of the model instead, or")
 
 
-def test_a_file_of_its_own_for_each_tensor(external: Path) -> None:
-    """A process may have few files open, often 1024: one descriptor for each file's map is all it takes."""
-    proto, count = onnx.load(external, load_external_data=False), 40
-    data = (external.parent / "w.bin").read_bytes()
-    for number in range(count):
-        (external.parent / f"{number}.bin").write_bytes(data)
-        added = proto.graph.initializer.add()
-        added.CopyFrom(proto.graph.initializer[0])
-        added.name = f"w{number}"
-        added.external_data[0].value = f"{number}.bin"
-    onnx.save(proto, external)
-    before = len(os.listdir("/dev/fd"))
-    module = import_model(external)
-    assert len(os.listdir("/dev/fd")) - before <= count + 1  # and the file it had already
-    assert len(module.weights) == count + 1
-
-
 @pytest.mark.parametrize("change", ["truncated", "renamed and truncated", "renamed", "replaced", "written"])
 def test_external_data_that_changes(external: Path, change: str) -> None:
     module, data = import_model(external), external.parent / "w.bin"
@@ -294,24 +277,9 @@ def test_external_data_at_any_offset(external: Path, offset: int | None) -> None
     assert found.flags.aligned
 
 
-def test_external_data_in_a_folder_below_and_all_equal(external: Path) -> None:
-    (external.parent / "data").mkdir()
-    (external.parent / "data" / "w").write_bytes(bytes(4 * np.prod(BIG)))
-    onnx.save(located("data/w"), external)
-    assert contents(import_model(external)).is_splat
-
-
 def test_links_that_stay_inside(external: Path) -> None:
     os.symlink("w.bin", external.parent / "link.bin")
     onnx.save(located("./link.bin", offset=4096), external)
-    assert contents(import_model(external)).numpy()[0, 1] == 1
-
-
-def test_attributes_too_may_be_external(external: Path) -> None:
-    proto = located("w.bin", offset=4096)
-    tensor = proto.graph.initializer.pop()
-    proto.graph.node.insert(0, helper.make_node("Constant", [], ["w"], value=tensor))
-    onnx.save(proto, external)
     assert contents(import_model(external)).numpy()[0, 1] == 1
 
 
@@ -354,12 +322,6 @@ def test_external_data_that_is_refused(
     name = location if isinstance(location, str) else location(external.parent)
     onnx.save(located(name, **entries), external)
     refused("IRC130", external, "'w'", str(external), *words)
-
-
-def test_strings_cannot_be_external(external: Path) -> None:
-    proto = changed(located("w.bin"), lambda m: setattr(m.graph.initializer[0], "data_type", 8))
-    onnx.save(proto, external)
-    refused("IRC129", external, "strings")
 
 
 def test_external_data_of_absurd_size_allocates_nothing(external: Path) -> None:

@@ -29,58 +29,6 @@ def calls(module: Module, name: str = "main") -> list[tuple[str, list[str]]]:
     return found
 
 
-def test_a_call() -> None:
-    module = import_model(with_functions("y = local.F(x)", "F (a) => (b) { t = Relu(a) b = Neg(t) }"))
-    assert list(module.graphs) == ["main", "local.F"]
-    assert calls(module) == [("local.F", ["x"])]
-    body = module.graphs["local.F"]
-    assert [v.name for v in body.inputs] == ["a"]
-    assert [v.name for v in body.outputs] == ["b"]
-    assert [n.kind for n in body.nodes] == ["onnx::Relu", "onnx::Neg"]
-    assert body.weights is module.weights
-    assert str(module.main.nodes[0].output.type) == "Function"
-    module.verify()
-
-
-def test_one_instance_serves_equal_calls() -> None:
-    module = import_model(with_functions("t = local.F(x) y = local.F(t)", "F (a) => (b) { b = Neg(a) }"))
-    assert list(module.graphs) == ["main", "local.F"]
-    assert calls(module) == [("local.F", ["x"]), ("local.F", ["t"])]
-    assert sum(n.kind == "prim::Constant" for n in module.main.nodes) == 1
-
-
-def test_attributes_and_their_defaults() -> None:
-    function = "F <axis: int, keep: int = 1> (a) => (b) { b = Softmax <axis: int = @axis> (a) }"
-    module = import_model(
-        with_functions(
-            "t = local.F <axis = 0> (x) u = local.F <axis = 1> (t) v = local.F <axis = 0> (u) w = local.F(v)"
-            " y = local.F <axis = 0, keep = 1> (w)",
-            function.replace("axis: int, keep: int = 1", "axis, keep: int = 1"),
-        )
-    )
-    assert [name for name, _ in calls(module)] == ["local.F", "local.F.1", "local.F", "local.F.2", "local.F"]
-    attributes = {name: graph.nodes[0].attributes for name, graph in module.graphs.items() if name != "main"}
-    # Without axis the reference is absent, and so the attribute.
-    assert attributes == {"local.F": {"axis": 0}, "local.F.1": {"axis": 1}, "local.F.2": {}}
-    module.verify()
-
-
-def test_references_pass_through_calls_and_into_nested_graphs() -> None:
-    module = import_model(
-        with_functions(
-            "y = local.G <s = 2.0> (x, c)",
-            "G <s> (a, c) => (b) { b = local.F <alpha: float = @s> (a, c) }",
-            "F <alpha> (a, c) => (b) { b = If(c) <then_branch = t () => (r) { r = Elu <alpha: float = @alpha> (a) },"
-            " else_branch = e () => (q) { q = Constant <value_float: float = @alpha> () }> }",
-            inputs="float[2,3] x, bool c",
-        )
-    )
-    then, otherwise = module.graphs["local.F"].nodes[0].blocks
-    assert then.nodes[0].attributes == {"alpha": 2.0}
-    assert otherwise.nodes[0].attributes["value"].numpy() == 2.0
-    module.verify()
-
-
 def test_instances_differ_by_kinds_of_arguments() -> None:
     module = import_model(
         with_functions(
@@ -96,58 +44,9 @@ def test_instances_differ_by_kinds_of_arguments() -> None:
     module.verify()
 
 
-def test_fewer_arguments_and_outputs_than_the_function_has() -> None:
-    module = import_model(
-        with_functions("y = local.F(x)", "F (a, low, high) => (b, c) { b = Clip(a, low, high) c = Neg(a) }")
-    )
-    (call,) = [n for n in module.main.nodes if n.kind == "prim::CallFunction"]
-    assert [v.type == NONE for v in call.inputs] == [False, False, True, True]
-    assert call.inputs[2] is call.inputs[3]
-    assert len(call.outputs) == 2
-    assert [v.type for v in module.graphs["local.F"].inputs][1:] == [NONE, NONE]
-
-
 def test_an_input_left_out_that_the_body_needs() -> None:
     proto = with_functions("y = local.F(x)", "F (a, b) => (c) { c = Add(a, b) }")
     refused("IRC128", proto, "input 1 of Add", "'c'")
-
-
-def test_a_function_has_operator_sets_of_its_own() -> None:
-    proto = with_functions("y = local.F(x)", "F (a) => (b) { b = Softmax(a) }")
-    proto.functions[0].opset_import[0].version = 11
-    module = import_model(proto)
-    assert module.graphs["local.F"].nodes[0].version == 11
-
-
-def test_overloads() -> None:
-    proto = with_functions(
-        "t = local.F(x) y = local.F(t)", "F (a) => (b) { b = Neg(a) }", "H (a) => (b) { b = Abs(a) }"
-    )
-    proto.functions[1].name, proto.functions[1].overload = "F", "abs"
-    proto.graph.node[1].overload = "abs"
-    module = import_model(proto)
-    assert [name for name, _ in calls(module)] == ["local.F", "local.F:abs"]
-    module.verify()
-
-
-def test_a_function_goes_before_an_operator_of_its_name() -> None:
-    proto = with_functions("y = local.F(x)", "F (a) => (b) { b = Neg(a) }")
-    for part in (proto.functions[0], proto.graph.node[0]):
-        part.domain = ""
-    proto.functions[0].name = proto.graph.node[0].op_type = "Relu"
-    module = import_model(proto)
-    assert calls(module) == [("onnx.Relu", ["x"])]
-
-
-def test_functions_that_are_never_called_do_not_matter() -> None:
-    proto = with_functions("y = Relu(x)", "F (a) => (b) { b = local.F(a) }", "G (a) => (b) { b = Nonsense(a) }")
-    assert list(import_model(proto).graphs) == ["main"]
-
-
-def test_functions_know_nothing_of_the_main_graph() -> None:
-    proto = with_functions("k = Abs(x) y = local.F(x)", "F (a) => (b) { b = Neg(a) }")
-    proto.functions[0].node[0].input[0] = "k"
-    refused("IRC125", proto, "'k'")
 
 
 def test_recursion_is_refused() -> None:
@@ -265,26 +164,6 @@ def test_nested_nodes_of_instances_count(tune: Tune) -> None:
     import_model(called_with(4, f"b = If(c) <{branches}>"))
     refused("IRC132", called_with(5, f"b = If(c) <{branches}>"), "200 nodes")
     import_model(called_with(60, "b = Neg(a)"))
-
-
-def test_constants_of_instances_count(tune: Tune) -> None:
-    tune("irc.frontend.onnx.importer.MAX_REPEATED_BYTES", 10_000)
-    numbers = ", ".join(map(str, range(600)))
-    body = f"k = Constant <value: tensor = float[600] {{{numbers}}}> () m = ReduceSum(k) b = Add(a, m)"
-    import_model(called_with(4, body))
-    refused("IRC132", called_with(6, body), "10000 bytes")
-
-
-def test_constants_that_are_attributes_of_instances_count(tune: Tune) -> None:
-    tune("irc.frontend.onnx.importer.MAX_REPEATED_BYTES", 10_000)
-    numbers = ", ".join(map(str, range(600)))
-    calls = [f"x{i + 1} = local.F <s = {i}, t: tensor = @t> (x{i})" for i in range(6)]
-    proto = with_functions(
-        f"y = local.G <t: tensor = float[600] {{{numbers}}}> (x)",
-        f"G <t> (x0) => (x{len(calls)}) {{ {' '.join(calls)} }}",
-        "F <s, t> (a) => (b) { k = Constant <value: tensor = @t> () m = ReduceSum(k) b = Add(a, m) }",
-    )
-    refused("IRC132", proto, "10000 bytes")
 
 
 def test_calls_nest_to_a_limit() -> None:

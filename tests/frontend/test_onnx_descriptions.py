@@ -12,10 +12,7 @@ from onnx import helper, numpy_helper
 import irc
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
-from irc.ir import Module
 from irc.ir.metadata import DECLARED_TYPE
-from irc.tools.check.peers import onnxruntime_session
-from tests.graphs import ir_graph
 
 FLOAT = T.FLOAT
 info = helper.make_tensor_value_info
@@ -94,40 +91,6 @@ def described() -> onnx.ModelProto:
     return model
 
 
-def test_what_is_said_stays(tmp_path):
-    for way, model in ways(described(), tmp_path):
-        graph = model.graph
-        x, sequence = graph.input[0], graph.output[0]
-        assert (model.doc_string, model.domain, model.model_version) == ("a model", "org.example", 7), way
-        assert (graph.name, graph.doc_string, props(graph)) == ("described", "a graph", {"author": "somebody"}), way
-        assert (x.doc_string, props(x), x.type.denotation) == ("the input", {"unit": "px"}, "IMAGE"), way
-        assert [dim.denotation for dim in x.type.tensor_type.shape.dim] == ["DATA_BATCH", ""], way
-        element = sequence.type.sequence_type.elem_type
-        assert (sequence.doc_string, element.denotation) == ("both", "TENSOR"), way
-        assert [dim.denotation for dim in element.tensor_type.shape.dim] == ["", "DATA_FEATURE"], way
-        (weight,) = [each for each in graph.initializer if each.name == "w"]
-        assert (weight.doc_string, props(weight)) == ("weights", {"origin": "training"}), way
-        product = next(node for node in graph.node if node.op_type == "MatMul")
-        assert (product.name, product.doc_string, props(product)) == ("product", "a product", {"scope": "['', 'mm']"})
-        (choose,) = [node for node in graph.node if node.op_type == "If"]
-        assert (choose.name, props(choose)) == ("choose", {"scope": "if"}), way
-        then = choose.attribute[0].g
-        assert (then.name, then.doc_string, props(then)) == ("then graph", "taken", {"which": "then"}), way
-        assert [(n.name, n.doc_string, props(n)) for n in then.node] == [
-            ("neg", "in a branch", {"at": "neg"}),
-            ("sin", "", {"at": "sin"}),
-        ], way
-        (inner,) = then.value_info
-        assert (inner.name, inner.doc_string, props(inner)) == ("inner", "negative", {"unit": "m"}), way
-        assert then.output[0].doc_string == "sine", way
-        (annotation,) = graph.quantization_annotation
-        parameters = [(p.key, p.value) for p in annotation.quant_parameter_tensor_names]
-        wanted = {("SCALE_TENSOR", "w"), ("ZERO_POINT_TENSOR", "zeros"), ("datatype", "BIPOLAR")}
-        assert (annotation.tensor_name, set(parameters)) == ("h", wanted), way
-        assert {"w", "zeros"} <= {each.name for each in graph.initializer}, way
-        assert props(model)["licence"] == "free", way
-
-
 def test_what_is_said_of_functions_stays(tmp_path):
     for way, model in ways(described(), tmp_path)[:2]:
         (function,) = model.functions
@@ -141,14 +104,6 @@ def test_inlined_nodes_tell_the_call_and_their_own_names(tmp_path):
         assert props(found["Add"]) == {"at": "add", "scope": "call", "irc.source": "call/add"}, way
         assert props(found["Exp"]) == {"scope": "call", "irc.source": "call/exp"}, way
         assert "irc.source" not in props(found["MatMul"]) and "irc.source" not in props(found["If"]), way
-
-
-def test_reserved_names_of_properties_are_no_statements():
-    """A model cannot state types, or anything else that irc reads, under the names that irc gives such statements."""
-    node = put(helper.make_node("Neg", ["x"], ["y"], name="neg"), **{"irc.doc_string": "no", "irc.declared_type": "?!"})
-    graph = helper.make_graph([node], "g", [info("x", FLOAT, [2])], [info("y", FLOAT, [2])])
-    module = import_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10))
-    assert not next(iter(module.main.nodes)).metadata
 
 
 def test_what_is_no_utf8_is_refused():
@@ -193,13 +148,6 @@ def chain(**declared: Any) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def test_types_are_written_as_far_as_they_are_proved(tmp_path):
-    for way, model in ways(chain(), tmp_path):
-        found = sizes(model.graph.value_info)
-        assert found == {"a": ["n", 5], "b": ["", 5], "c": ["", 5], "e": ["", 5]}, way
-        assert {each.type.tensor_type.elem_type for each in model.graph.value_info} == {FLOAT}
-
-
 def test_what_the_model_declares_fills_in_what_is_not_known(tmp_path):
     given = chain(a=(FLOAT, ["n", 5]), b=(FLOAT, ["twice", 5]), c=(FLOAT, ["kept", 5]), e=(FLOAT, ["kept", None]))
     for way, model in ways(given, tmp_path):
@@ -242,30 +190,6 @@ def test_fixed_sizes_replace_declared_names():
     assert sizes(irc.frontend.onnx_export.export_model(compiled.module).graph.value_info)["b"] == [4, 5]
 
 
-def test_types_in_bodies_and_functions():
-    text = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    g (float[n, 3] x, int64 iterations, bool go) => (float[n, 3] y) {
-      h = local.f (x)
-      y = Loop (iterations, go, h) <body = b (int64 i, bool c, float[n, 3] s) => (bool d, float[n, 3] r) {
-        d = Identity (c)
-        k = Constant <value = float[3] {1.0, 2.0, 3.0}> ()
-        e = Exp (k)
-        r = Add (s, e)
-      }>
-    }
-    <domain: "local", opset_import: ["" : 18]> f (a) => (b) {
-      z = Constant <value = float[3] {1.0, 2.0, 3.0}> ()
-      c = Neg (z)
-      b = Add (a, c)
-    }"""
-    model = export_model(import_model(onnx.parser.parse_model(text)))
-    onnx.checker.check_model(model, full_check=True)
-    (loop,) = [node for node in model.graph.node if node.op_type == "Loop"]
-    assert sizes(loop.attribute[0].g.value_info) == {"e": [3]}
-    assert sizes(model.functions[0].value_info) == {"c": [3]}
-    onnxruntime_session(model)
-
-
 def test_only_what_the_model_has_is_declared(tmp_path):
     """Neither absent outputs, nor inputs, weights and outputs; each value once."""
     text = """<ir_version: 8, opset_import: ["" : 17]>
@@ -284,32 +208,6 @@ def test_only_what_the_model_has_is_declared(tmp_path):
         assert "s" in names, way
 
 
-def encoder(layers: int = 4, width: int = 16) -> onnx.ModelProto:
-    """Residual blocks with LayerNormalization, as encoders have them, with their types declared."""
-    rng = np.random.default_rng(0)
-    nodes: list[onnx.NodeProto] = []
-    weights: list[onnx.TensorProto] = []
-
-    def weight(*shape: int) -> str:
-        weights.append(numpy_helper.from_array((rng.standard_normal(shape) / 4).astype(np.float32), f"w{len(weights)}"))
-        return weights[-1].name
-
-    def op(kind: str, *inputs: str, **attributes: Any) -> str:
-        nodes.append(helper.make_node(kind, inputs, [f"v{len(nodes)}"], f"{kind}_{len(nodes)}", **attributes))
-        return nodes[-1].output[0]
-
-    x = "x"
-    for _ in range(layers):
-        for inner in (width, 4 * width):
-            hidden = op("Relu", op("Add", op("MatMul", x, weight(width, inner)), weight(inner)))
-            made = op("Add", op("MatMul", hidden, weight(inner, width)), weight(width))
-            x = op("LayerNormalization", op("Add", x, made), weight(width), weight(width), axis=-1)
-    given, result = (info(name, FLOAT, ["batch", "sequence", width]) for name in ("x", x))
-    graph = helper.make_graph(nodes, "encoder", [given], [result], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return onnx.shape_inference.infer_shapes(model)
-
-
 def optimised(model: onnx.ModelProto, tmp_path: Any) -> Counter[str]:
     """How often each operator is in what ONNX Runtime makes of a model."""
     ort = pytest.importorskip("onnxruntime")
@@ -319,19 +217,6 @@ def optimised(model: onnx.ModelProto, tmp_path: Any) -> Counter[str]:
     options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
     ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     return Counter(node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node)
-
-
-def test_another_runtime_fuses_as_much_as_in_the_original(tmp_path):
-    model = encoder()
-    wanted = optimised(model, tmp_path)
-    assert wanted["SkipLayerNormalization"] == 8
-    for way, exported in ways(model, tmp_path):
-        assert optimised(exported, tmp_path) == wanted, way
-
-
-def test_text_that_is_exported_has_types():
-    graph = ir_graph("x: Float(n, 3)", "a = Exp(x); y = Neg(a)", "y")
-    assert sizes(export_model(Module(graph)).graph.value_info) == {"a": ["n", 3]}
 
 
 @pytest.mark.parametrize("passes", ["constant-pool", "cse", "default", "default,constant-pool,cse"])

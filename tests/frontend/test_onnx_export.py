@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper, parser
-from onnx.reference import ReferenceEvaluator
 
 import irc
 from irc.frontend.onnx import import_model
@@ -99,13 +98,6 @@ def test_in_place_operators_become_functional() -> None:
     assert_same(before, after, x=np.arange(9, dtype=np.float32).reshape(3, 3))
 
 
-def test_appends_become_concat() -> None:
-    before = model("c = Concat<axis=1>(x, x) y = Identity(c)", "float[2,3] x", "float[2,6] y")
-    compiled = irc.compile(before, "growable")
-    assert any(node.kind == "irc::append_" for node in compiled.graph.nodes)
-    assert "Concat" in kinds(export_model(compiled.module))
-
-
 @st.composite
 def _boxes(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], list[int]]:
     """Shape, starts, counts, steps."""
@@ -160,27 +152,6 @@ def test_outputs_of_all_sorts(body: str, outputs: str, passes: str) -> None:
     assert_same(before, after, x=X)
 
 
-def test_an_output_that_is_used_keeps_the_sizes_that_the_model_names() -> None:
-    before = model("c = Concat<axis=0>(x, x) y = Relu(c)", "float[N,3] x", "float[M,3] c, float[M,3] y")
-    after = exported(before, "none")
-    assert [o.type for o in after.graph.output] == [o.type for o in before.graph.output]
-
-
-def test_one_value_given_out_twice() -> None:
-    proto = export_model(parse_module("graph(%x : Float(2)):\n  %y : Float(2) = onnx::Relu(%x)\n  return (%y, %y)\n"))
-    onnx.checker.check_model(proto, full_check=True)
-    assert len({o.name for o in proto.graph.output}) == 2
-    for found in run(proto, x=np.array([-1, 1], np.float32)):
-        np.testing.assert_array_equal(found, [0, 1])
-
-
-def test_shapes_of_outputs_are_inferred() -> None:
-    """A model's outputs must have shapes; text need not."""
-    proto = export_model(parse_module("graph(%x : Float(2, 3)):\n  %y : Tensor = onnx::Relu(%x)\n  return (%y)\n"))
-    onnx.checker.check_model(proto, full_check=True)
-    assert proto.graph.output[0].type == proto.graph.input[0].type
-
-
 def test_names_that_are_no_identifiers() -> None:
     before = from_nodes(
         [helper.make_node("Relu", ["a/b:0"], ["1"]), helper.make_node("Neg", ["1"], ["é y"])], ["a/b:0"], ["é y"]
@@ -219,28 +190,7 @@ def test_what_the_model_says_of_itself_stays() -> None:
     assert {prop.key: prop.value for prop in again.metadata_props} == found
 
 
-def test_a_loaded_model_can_be_exported(tmp_path: Any) -> None:
-    irc.compile(model(CHAIN, "float[3,3] x", "float[3,3] y")).save(tmp_path / "m.irc")
-    proto = export_model(irc.load(tmp_path / "m.irc").module)
-    onnx.checker.check_model(proto, full_check=True)
-    assert kinds(proto) == ["Relu", "Neg", "Add", "MatMul", "Sigmoid"]
-
-
 # -- operators -----------------------------------------------------------------
-
-
-def test_optional_outputs_that_nothing_uses_are_left_out() -> None:
-    before = model("y, i = MaxPool<kernel_shape=[2]>(x)", "float[1,1,4] x", "float[1,1,3] y")
-    assert list(exported(before).graph.node[0].output) == ["y"]
-    before = model(
-        "a, y = LSTM<hidden_size=1>(x, w, r)", "float[2,1,1] x, float[1,4,1] w, float[1,4,1] r", "float[1,1,1] y"
-    )
-    assert list(exported(before).graph.node[0].output) == ["", "y"]
-
-
-def test_absent_inputs_stay_absent() -> None:
-    before = model("y = Clip(x, , hi)", "float[2,3] x, float hi")
-    assert list(exported(before).graph.node[0].input) == ["x", "", "hi"]
 
 
 @pytest.mark.parametrize("opset", [7, 8, 9])
@@ -253,14 +203,6 @@ def test_returned_constants_of_types_that_old_constants_do_not_give(opset: int) 
     after = exported(before)
     assert [o.version for o in after.opset_import] == [opset]
     assert_same(before, after, x=np.array([-1, 2], np.float32))
-
-
-def test_operators_keep_their_versions() -> None:
-    for opset in (9, 12, 13, 17):
-        before = model("y = Softmax(x)", "float[2,3,4] x", "float[2,3,4] y", opset)
-        after = exported(before)
-        assert [(o.domain, o.version) for o in after.opset_import] == [("", opset)]
-        assert_same(before, after, x=np.arange(24, dtype=np.float32).reshape(2, 3, 4))
 
 
 @pytest.mark.parametrize(
@@ -331,16 +273,6 @@ def test_axes_that_became_an_input(old: str, since: int, shape: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("passes", ["none", "default"])
-def test_versions_that_differ_in_types_alone_become_one(passes: str) -> None:
-    """Relu and Add of opset 13, from a function, are in opset 18 what they were; the model stays at its own."""
-    before = with_functions("t = Relu(x)  y = local.F(t)", "F (a) => (b) { t = Relu(a)  u = Sum(t, a)  b = Add(u, t) }")
-    before.functions[0].opset_import[0].version = 13
-    after = exported(before, passes)
-    assert {o.version for o in after.opset_import if not o.domain} == {18}
-    np.testing.assert_array_equal(run(after, x=X)[0], irc.compile(before).run({"x": X})["y"])
-
-
 def test_versions_that_are_alike_are_so_for_the_kernels() -> None:
     """Newer versions have all types and attributes of older ones, and one kernel computes both."""
     alike = 0
@@ -409,19 +341,6 @@ def test_functions(passes: str) -> None:
 
 
 PIPELINES = ("none", "default", "default,in-place", "cse,dce,reorder,in-place", "canonicalize,growable,fuse,in-place")
-
-
-def test_functions_come_after_those_that_they_call() -> None:
-    before = with_functions(
-        "y = local.A(x)",
-        "A (a) => (b) { t = local.C(a) b = local.B(t) }",
-        "B (a) => (b) { t = local.C(a) b = Neg(t) }",
-        "C (a) => (b) { b = Relu(a) }",
-    )
-    after = exported(before, "none")
-    assert [function.name for function in after.functions] == ["local.C", "local.B", "local.A"]
-    (found,) = ReferenceEvaluator(after).run(None, {"x": X})
-    np.testing.assert_array_equal(found, run(before, x=X)[0])
 
 
 def test_functions_that_call_themselves() -> None:
@@ -506,27 +425,6 @@ def test_a_loop_of_old_keeps_a_carried_value_as_it_had_to_have_one() -> None:
     assert len(loop.input) == 2
 
 
-@pytest.mark.parametrize("passes", ["none", "default", None])
-def test_scan_outputs_without_iterations_have_the_shape_of_their_rows(passes: str | None) -> None:
-    """What is carried may change its shape, and is declared without one."""
-    before = model(
-        """y, z = Loop(n, k, x) <body = b (int64 i, bool c, float[A,3] s) => (bool d, float[B,3] r, float[2,3] p) {
-            d = Identity(c)  r = Concat<axis = 0>(s, x)  p = Neg(x)
-        }>""",
-        "int64 n, bool k, float[2,3] x",
-        "float[M,3] y, float[N,2,3] z",
-        17,
-    )
-    after = export_model(import_model(before)) if passes is None else exported(before, passes)
-    rows = after.graph.node[-1].attribute[0].g.output
-    assert [len(o.type.tensor_type.shape.dim) for o in rows] == [0, 0, 2]
-    assert not rows[1].type.tensor_type.HasField("shape")
-    for iterations in (0, 2):
-        feeds = {"n": np.array(iterations), "k": np.array(True), "x": X}
-        assert_same(before, after, **feeds)
-        assert run(after, **feeds)[1].shape == (iterations, 2, 3)
-
-
 @pytest.mark.parametrize("passes", ["none", "default"])
 def test_what_a_scan_carries_and_scans_keeps_its_declared_rank(passes: str) -> None:
     """ONNX Runtime refuses states of unknown rank."""
@@ -600,24 +498,6 @@ def test_weights_of_every_type(dtype: int, count: int) -> None:
     (found,) = after.graph.initializer or [after.graph.node[0].attribute[0].t]
     assert found.data_type == dtype
     assert numpy_helper.to_array(found).tobytes() == array.tobytes()
-
-
-def test_strings() -> None:
-    before = model('y = Constant<value_strings = ["a", "", "é"]>()', outputs="string[3] y")
-    after = exported(before)
-    assert run(after, x=X)[0].tolist() == ["a", "", "é"]
-
-
-def test_equal_names_of_different_tensors() -> None:
-    nodes = [
-        helper.make_node("Constant", [], [out], value=numpy_helper.from_array(np.array(values, np.float32), "const"))
-        for out, values in (("a", [1, 2]), ("b", [3, 5]))
-    ]
-    before = from_nodes(
-        [*nodes, helper.make_node("Mul", ["x", "a"], ["t"]), helper.make_node("Add", ["t", "b"], ["y"])]
-    )
-    for passes in ("none", "default"):
-        assert_same(before, exported(before, passes), x=np.array([1, 1], np.float32))
 
 
 # -- what ONNX has nothing for -------------------------------------------------
@@ -732,14 +612,6 @@ def test_any_model(before: onnx.ModelProto, passes: str) -> None:
         assert_same(before, after, x=np.array([3, -1], np.float32), q=np.array(question))
     again = import_model(export_model(import_model(after)))
     assert structurally_equal(again, import_model(after)) is None
-
-
-def test_pass_manager_is_not_needed_for_plain_modules() -> None:
-    module = import_model(model(CHAIN, "float[3,3] x", "float[3,3] y"))
-    proto = export_model(module)
-    assert kinds(proto) == ["Relu", "Neg", "Add", "MatMul", "Sigmoid"]
-    PassManager("fuse").run(module)
-    assert kinds(export_model(module)) == kinds(proto)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
@@ -50,24 +49,6 @@ def check(path: Path) -> None:
     again = irc.compile(str(path)).run({})
     np.testing.assert_allclose(again["y"], wanted, rtol=1e-5)
     assert again["z"].tolist() == ["long"] * 40
-
-
-@pytest.mark.parametrize(
-    ("threshold", "beside"),
-    [(None, ""), (1 << 30, ""), (400, "bd"), (401, "d"), (28, "bde"), (4, "abcde"), (0, "abcde")],
-)
-def test_weights_of_the_threshold_or_more_are_beside_the_model(tmp_path: Path, threshold: Any, beside: str) -> None:
-    path = tmp_path / "m.onnx"
-    size = save_model(module(), path, threshold).bytes
-    assert sorted(os.listdir(tmp_path)) == (["m.onnx", "m.onnx.data"] if beside else ["m.onnx"])
-    assert sum(file.stat().st_size for file in tmp_path.iterdir()) == size
-    found = external(onnx.load(path, load_external_data=False))
-    assert "".join(found) == beside
-    assert {entry["location"] for entry in found.values()} <= {"m.onnx.data"}
-    for name, entry in found.items():
-        assert int(entry["length"]) == 4 * WEIGHTS[name]
-        assert int(entry["offset"]) % (65536 if name == "d" else 64) == 0
-    check(path)
 
 
 def test_models_that_are_too_large_for_a_message(tmp_path: Path, tune: Tune) -> None:

@@ -10,7 +10,6 @@ import pytest
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import irc
-from irc.frontend.onnx import import_model
 from tests.frontend.helpers import refused
 
 X = np.linspace(-2, 3, 24, dtype=np.float32).reshape(2, 3, 4)
@@ -80,14 +79,6 @@ def test_layer_normalization_has_all_of_its_parts_before_its_time(tmp_path: Path
     gives(proto, {"x": X}, tmp_path, y=y * scale, m=mean, r=root)
 
 
-@pytest.mark.parametrize("op_type", ["LayerNormalization", "SimplifiedLayerNormalization"])
-def test_attributes_that_normalizations_do_not_have_mean_nothing(op_type: str, tmp_path: Path) -> None:
-    ones = numpy_helper.from_array(np.ones(4, np.float32), "s")
-    nodes = [helper.make_node(op_type, ["x", "s"], ["y"], epsion=1.0, word="w")]
-    y = normalized(X, -1)[0] if op_type == "LayerNormalization" else X / np.sqrt((X**2).mean(-1, keepdims=True) + 1e-5)
-    gives(model(nodes, {"x": X}, initializers=(ones,)), {"x": X}, tmp_path, y=y)
-
-
 @pytest.mark.parametrize(("of_x", "of_scale"), [("float16", "float32"), ("float32", "float16")])
 def test_normalizations_whose_scales_are_of_another_type(of_x: str, of_scale: str, tmp_path: Path) -> None:
     """The result has the type of the scale; all is computed in float32."""
@@ -104,13 +95,6 @@ def test_normalizations_whose_scales_are_of_another_type(of_x: str, of_scale: st
             np.testing.assert_allclose(found, y, rtol=2e-3, atol=2e-3)
     newest = model(nodes, feeds, opsets=(("", 17),))
     refused("IRC136", newest, "must be of the same type as X")
-
-
-def test_others_are_refused() -> None:
-    ones = numpy_helper.from_array(np.ones(4, np.float32), "s")
-    nodes = [helper.make_node("LayerNormalization", ["x", "s"], ["y"], epsion=1.0)]
-    refused("IRC127", model(nodes, {"x": X}, opsets=(("", 17),), initializers=(ones,)), "no attribute 'epsion'")
-    refused("IRC127", model([helper.make_node("Softmax", ["x"], ["y"], axes=1)], {"x": X}), "no attribute 'axes'")
 
 
 def test_thresholded_relu_before_its_time(tmp_path: Path) -> None:
@@ -153,43 +137,7 @@ def test_experimental_operators_that_lack_something() -> None:
         refused("IRC127", model([node], {"x": IMAGE}, opsets=(("", 9),)), words)
 
 
-@pytest.mark.parametrize("op_type", ["BiasGelu", "FusedMatMul", "QuickGelu"])
-def test_the_domain_of_onnxruntime_need_not_be_imported(op_type: str, tmp_path: Path) -> None:
-    b = np.linspace(-1, 1, 4, dtype=np.float32)
-    feeds = {"x": X} if op_type == "QuickGelu" else {"x": X, "b": b if op_type == "BiasGelu" else np.diag(b)}
-    nodes = [helper.make_node(op_type, list(feeds), ["y"], domain="com.microsoft")]
-    imported = model(nodes, feeds, opsets=(("", 17), ("com.microsoft", 1)))
-    (y,) = irc.compile(imported).run(feeds).values()
-    gives(model(nodes, feeds, opsets=(("", 17),)), feeds, tmp_path, y=y)
-
-
 # -- imports, names and constants --------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("opsets", "version"),
-    [
-        ([("", 12), ("", 13)], 13),
-        ([("", 13), ("ai.onnx", 12)], 12),
-        ([("", 0), ("", 12)], 12),
-        ([("", 12), ("", 0)], 12),
-        ([("", 13), ("", 13)], 13),
-    ],
-)
-def test_operator_sets_that_are_imported_twice(opsets: list[tuple[str, int]], version: int, tmp_path: Path) -> None:
-    """The last import counts: Softmax-12 normalizes all axes from ``axis`` on, Softmax-13 one."""
-    proto = model([helper.make_node("Softmax", ["x"], ["y"], axis=1)], {"x": X}, opsets=tuple(opsets))
-    axes = (1,) if version == 13 else (1, 2)
-    y = np.exp(X) / np.exp(X).sum(axes, keepdims=True)
-    gives(proto, {"x": X}, tmp_path, y=y)
-    assert import_model(proto).metadata["opset_import.ai.onnx"] == str(version)
-
-
-def test_an_output_that_is_listed_twice(tmp_path: Path) -> None:
-    proto = model(
-        [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["z"])], {"x": X}, ("y", "z", "y")
-    )
-    gives(proto, {"x": X}, tmp_path, y=-X, z=abs(X))
 
 
 def constant(name: str, value: float) -> NodeProto:
@@ -241,20 +189,6 @@ def test_constants_of_one_name(
                 helper.make_sparse_tensor(values, numpy_helper.from_array(np.zeros(1, int)), [1])
             )
     gives(proto, {"x": X}, tmp_path, **{"z" if nested else "y": X + np.float32(value)})
-
-
-def test_large_initializers_of_one_name_are_read_from_where_they_are(tmp_path: Path) -> None:
-    """By path, weights stay in the file: the place of the last one counts."""
-    many = [numpy_helper.from_array(np.arange(4096, dtype=np.float32) + i, name) for i, name in enumerate("cdcd")]
-    x = np.zeros(4096, np.float32)
-    proto = model([helper.make_node("Sub", ["c", "d"], ["e"]), helper.make_node("Add", ["x", "e"], ["y"])], {"x": x})
-    proto.graph.initializer.extend(many)
-    proto.graph.node.append(helper.make_node("Identity", ["c"], ["z"]))
-    proto.graph.output.append(helper.make_empty_tensor_value_info("z"))
-    onnx.save(proto, tmp_path / "given.onnx")
-    found = irc.compile(tmp_path / "given.onnx").run({"x": x})
-    np.testing.assert_array_equal(found["z"], np.arange(4096) + 2)
-    np.testing.assert_array_equal(found["y"], np.full(4096, -1))
 
 
 @pytest.mark.parametrize("name", ["value", "sparse_value"])

@@ -9,12 +9,11 @@ import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import irc
-from irc.alias import analyze
 from irc.frontend.onnx import import_model
 from irc.frontend.onnx_export import export_model
-from irc.ir import Graph, parse_graph, parse_module
+from irc.ir import parse_graph, parse_module
 from irc.ops.opaque import is_opaque, opaque_kind, opaque_operator, opaque_operators
-from tests.frontend.helpers import changed, from_nodes, refused
+from tests.frontend.helpers import from_nodes, refused
 from tests.graphs import ir
 from tests.passes.helpers import kinds, transform
 
@@ -153,14 +152,6 @@ def test_the_rest_is_optimised() -> None:
     op = graph.nodes[0]
     assert (op.kind, op.version, op.inputs[0]) == ("opaque.acme::Op", 3, graph.inputs[0])
     assert str(graph.value("y").type) == "Float(2, 3)"  # as the model declares what Relu is given
-
-
-def test_types_that_nobody_declares_are_unknown() -> None:
-    graph = import_model(model([acme("Op", "x", "c d"), node("Relu", "c", "y")], ("y", "d"))).main
-    assert [str(v.type) for v in graph.nodes[0].outputs] == ["Any", "Float(2, 3)"]
-    untyped = changed(model([acme("Op", "x", "y")]), lambda m: m.graph.output[0].ClearField("type"))
-    again = export_model(irc.compile(untyped).module)
-    assert not again.graph.output[0].HasField("type")
 
 
 @pytest.mark.parametrize(
@@ -342,27 +333,6 @@ def test_equal_nodes_are_kept_apart_and_in_order() -> None:
     assert kinds(graph) == ["Op", "Op", "Print", "Op", "Add"]
 
 
-def test_results_may_be_what_was_given() -> None:
-    text = ir("""
-        x, w: Float(2, 3) -> c, d, e
-        a: Float(2, 3) = Neg(x, since_version=13); b: Float(2, 3) = Abs(x, since_version=13)
-        c[Float(2, 3)], d[Float(2, 3)] = opaque.acme.Op(a, since_version=1)
-        e: Float(2, 3) = opaque.acme.Op(b, since_version=1)
-    """)
-    graph = parse_graph(text)
-    db = analyze(graph)
-    a, b, c, d, e = map(graph.value, "abcde")
-    assert db.may_alias(a, c) and db.may_alias(c, d) and db.may_alias(b, e) and db.may_alias(c, e)
-    assert not db.may_alias(a, b)
-    assert not any(db.has_writers(value) for value in graph.values())
-    assert not any(db.is_mutable(node) for node in graph.nodes)
-    assert all(db.has_side_effects(value.node) and db.is_random(value.node) for value in (c, e))
-
-
-def in_place(graph: Graph) -> list[str]:
-    return [node.kind for node in graph.walk() if node.kind.endswith("_")]
-
-
 def test_nothing_is_written_over_what_they_were_given_or_returned() -> None:
     text = ir("""
         x: Float(2, 3) -> g
@@ -373,32 +343,6 @@ def test_nothing_is_written_over_what_they_were_given_or_returned() -> None:
     graph = transform(text, "in-place")
     writing = {node.kind: node.inputs[0].name for node in graph.nodes if node.kind.endswith("_")}
     assert writing and not {"a", "c"} & set(writing.values())
-
-
-def test_constants_are_not_folded_through_them() -> None:
-    two = node("Constant", "", "two", value_float=2.0)
-    nodes = [two, node("Neg", "two", "m"), acme("Op", "m", "n"), node("Neg", "n", "o"), node("Add", "x o", "y")]
-    graph = irc.compile(model(nodes)).graph
-    (op,) = [each for each in graph.nodes if is_opaque(each.kind)]
-    assert op.inputs[0].made_by("prim::Constant") is not None
-    assert op.output.has_uses
-
-
-def test_pointwise_operators_fuse_on_both_sides() -> None:
-    nodes = [
-        node("Neg", "x", "a"),
-        node("Abs", "a", "b"),
-        acme("Op", "b", "c"),
-        node("Neg", "c", "d"),
-        node("Abs", "d", "y"),
-    ]
-    proto = model(nodes)
-    proto.graph.value_info.extend(infos("c"))
-    assert [n.kind for n in irc.compile(proto).graph.nodes] == [
-        "prim::FusionGroup",
-        "opaque.acme::Op",
-        "prim::FusionGroup",
-    ]
 
 
 @pytest.mark.parametrize("pipeline", ["reorder", "reorder,in-place", "cse,dce,constant-pool,reorder", "default"])

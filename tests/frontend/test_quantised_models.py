@@ -94,14 +94,6 @@ def moved_weights() -> onnx.ModelProto:
     return net.model(net.op("MatMul", net.pair(net.op("Add", a, b)), later), ["n", 4], ["n", 6])
 
 
-def decomposed() -> onnx.ModelProto:
-    """(cast(integers) - zero) * scale."""
-    net = Net()
-    real = net.op("Cast", net.integers(6, 4, dtype=np.uint8), to=T.FLOAT)
-    real = net.op("Mul", net.op("Sub", real, net.weight(np.float32(50))), net.scale(4))
-    return net.model(net.op("MatMul", "x", real), ["n", 4], ["n", 6])
-
-
 def of_operators() -> onnx.ModelProto:
     net = Net()
     scales = [net.scale() for _ in range(3)]
@@ -171,17 +163,6 @@ def test_exported_models_compute_the_same(name, passes, tmp_path):
         np.testing.assert_allclose(each.run({"x": x})["y"], plain, rtol=1e-5, atol=0.31)  # a step of the last scale
 
 
-@pytest.mark.parametrize("passes", ["", "default"])
-def test_weights_whose_dequantisation_is_spelt_out_stay_integers(passes, tmp_path):
-    model = decomposed()
-    compiled = irc.compile(model, passes)
-    irc.export(compiled, tmp_path / "m.onnx")
-    assert narrow(onnx.load(tmp_path / "m.onnx")) == 24
-    x = RNG.standard_normal((3, 6)).astype(np.float32)
-    (wanted,) = run_session(onnxruntime_session(model), {"x": x})
-    np.testing.assert_allclose(compiled.run({"x": x})["y"], wanted, rtol=1e-5)
-
-
 @pytest.mark.parametrize("bits", [4, 8])
 def test_weights_of_few_bits_stay_integers(bits, tmp_path):
     net = Net()
@@ -197,16 +178,6 @@ def test_weights_of_few_bits_stay_integers(bits, tmp_path):
     (wanted,) = run_session(onnxruntime_session(model), {"x": x})
     for found in (compiled.run({"x": x})["y"], run_session(onnxruntime_session(exported), {"x": x})[0]):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
-
-
-def test_single_numbers_and_masks_are_folded():
-    """A zero point, or a mask of bools, is not a quantised weight."""
-    net = Net()
-    zero = net.op("Cast", net.weight(np.uint8(5)), to=T.FLOAT)
-    mask = net.op("Cast", net.weight(np.array([True, False, True])), to=T.FLOAT)
-    model = net.model(net.op("Mul", net.op("Add", "x", zero), mask), ["n", 3], ["n", 3])
-    operators = irc.compile(model).report.operators_after
-    assert "onnx::Cast" not in operators, operators
 
 
 def test_scales_of_dequantised_operands_stay_where_they_are():

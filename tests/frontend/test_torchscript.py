@@ -15,7 +15,7 @@ from benchmarks.yolov3 import build
 from irc.alias import Kind, analyze
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import Module, Tensor
+from irc.ir import Module
 from irc.ir.objects import Strided
 from irc.passes import PassManager, create_instruments
 from irc.runtime.model import CompiledModel
@@ -79,17 +79,6 @@ def test_attributes_are_bound_by_path(passes: str) -> None:
     model = irc.compile(module, passes)
     assert [i.name for i in model.inputs] == ["x"]
     np.testing.assert_array_equal(model.run({"x": X})["z"], (X @ WEIGHT.T + f32(1, 2)) * 2)
-
-
-def test_constants_take_the_place_of_attributes() -> None:
-    model = irc.compile(import_torchscript(LINEAR, {"lin.weight": WEIGHT, "scale": 2.0}))
-    assert Counter(n.kind for n in model.graph.walk() if n.kind != "prim::Constant") == {
-        "aten::linear": 1,
-        "aten::mul": 1,
-    }
-    assert [v.name for v in model.graph.inputs] == ["x"]
-    assert not model.module.objects
-    assert list(model.graph.weights) == ["lin.weight"]
 
 
 def test_an_absent_optional_is_none_and_training_is_as_told() -> None:
@@ -283,18 +272,6 @@ def test_arrays_given_are_copied() -> None:
 # -- what models keep ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("passes", ["none", "default", "freeze,cse,dce"])
-def test_a_model_changes_itself_as_torch_modules_do(passes: str) -> None:
-    module = counter()
-    model, other = irc.compile(module, passes), irc.compile(module, passes)
-    assert model.graph.inputs[0].name == "self"
-    for run in (1, 2, 3):
-        calls, n = model.run({"x": f32(1, 2)})["result"]
-        assert calls.tolist() == [run, 2 * run] and n == 10 + run
-    assert other.run({"x": f32(0, 0)})["result"][1] == 11
-    assert module.objects["self"].attributes["n"] == 10
-
-
 def test_results_are_not_what_the_model_keeps() -> None:
     model = irc.compile(counter())
     calls, _ = model.run({"x": f32(1, 1)})["result"]
@@ -331,18 +308,6 @@ def test_attributes_are_those_of_the_object_that_was_set(type: str, passes: str)
 
 
 @pytest.mark.parametrize("passes", ["none", "default", "freeze"])
-def test_an_object_is_set_before_it_is_read(passes: str) -> None:
-    text = ir("""
-        self: __torch__.A; x: Tensor -> z
-        q: "__torch__.B" = prim.GetAttr(self, name="q"); prim.SetAttr(self, q, name="p")
-        p: "__torch__.B" = prim.GetAttr(self, name="p"); a = prim.GetAttr(p, name="w"); b = prim.GetAttr(q, name="w")
-        z = mul(mul(x, a), b)
-    """)
-    model = irc.compile(import_torchscript(text, {"p.w": f32(2), "q.w": f32(3)}), passes)
-    assert model.run({"x": f32(1)})["z"].tolist() == [9]
-
-
-@pytest.mark.parametrize("passes", ["none", "default", "freeze"])
 def test_what_is_written_through_an_object_that_was_set_is_a_copy(passes: str) -> None:
     text = RESET.format(type="Tensor", op="add_").replace("(%x, %k, %one)", "(%k, %x, %one)")
     module = import_torchscript(text, {"p.r.k": f32(10), "q.r.k": f32(20)})
@@ -360,20 +325,6 @@ def test_an_object_that_a_branch_chooses(passes: str) -> None:
     """)
     model = irc.compile(import_torchscript(text, {"p.k": 10, "q.k": 20}), passes)
     assert [model.run({"x": f32(1), "c": c})["y"].tolist() for c in (True, False)] == [[11], [21]]
-
-
-def test_objects_that_nothing_sets_are_frozen_beside_those_that_something_does() -> None:
-    still = RESET.format(type="int", op="add").replace(
-        "return (%y)",
-        """%s : __torch__.S = prim::GetAttr[name="s"](%self)
-  %w : Tensor = prim::GetAttr[name="w"](%s)
-  %v : Tensor = aten::add(%y, %w, %one)
-  return (%v)""",
-    )
-    module = import_torchscript(still, {"p.r.k": 10, "q.r.k": 20, "s.w": f32(5)})
-    model = irc.compile(module, "freeze")
-    assert list(model.graph.weights) == ["s.w"]
-    assert model.run({"x": f32(1), "c": True})["v"].tolist() == [26]
 
 
 STORE = ir("""
@@ -624,13 +575,3 @@ def test_two_tensors_of_one_memory_have_shapes_of_their_own(passes: str, layout:
                 first, second, third = irc.load(tmp_path / "again.irc").run({"x": given})["r"]
                 assert first.shape == a.shape and second.shape == third.shape == seen[::-1]
     np.testing.assert_array_equal(base, np.arange(12).astype(base.dtype))
-
-
-def test_one_tensor_given_twice_is_one_tensor() -> None:
-    w = f32(1, 2, 3, 4).reshape(2, 2)
-    attributes = import_torchscript(TURNED, {"a": w, "b": w, "many": [w, w]}).objects["self"].attributes
-    assert isinstance(attributes["a"], Tensor)
-    assert all(v is attributes["a"] for v in (attributes["b"], *attributes["many"]))
-    other = import_torchscript(TURNED, {"a": w, "b": w[:], "many": [w, w]}).objects["self"].attributes
-    assert other["a"] is other["many"][0] and other["a"] is not other["b"]
-    assert other["a"].storage is other["b"].storage

@@ -6,22 +6,10 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.frontend.torchscript import import_torchscript
-from irc.ir import Module, parse_graph, parse_module
+from irc.ir import parse_graph
 from tests.graphs import ir
 
 TEXT = ir("x, y, out: Tensor", "q = div(x, y, out); r = relu(q)", "r, out, q")
-
-
-@pytest.mark.parametrize("passes", ["none", "default", "default,in-place"])
-def test_results_are_written_into_given_tensors(passes: str) -> None:
-    module = import_torchscript(TEXT)
-    module.verify()
-    model = irc.compile(module, passes)
-    feeds = {"x": np.array([1.0, -4]), "y": np.array([2.0, 8]), "out": np.zeros(2)}
-    r, out, q = model.run(feeds).values()
-    np.testing.assert_array_equal(out, [0.5, -0.5])
-    np.testing.assert_array_equal(q, [0.5, -0.5])
-    np.testing.assert_array_equal(r, [0.5, 0])
 
 
 @pytest.mark.parametrize(
@@ -86,31 +74,6 @@ def test_sums_are_made_in_the_element_type_of_the_tensor(call: str, expected: ob
     feeds = {"x": np.full((40, 2), 2048, "float16"), "out": np.zeros(np.shape(expected), "float32")}
     (found,) = model.run(feeds).values()
     np.testing.assert_array_equal(found, np.float32(expected), strict=True)
-
-
-def test_what_is_said_of_results_is_said_of_the_tensor() -> None:
-    text = ONE.replace("CALL", "add(%x, %x, %zero, %out)").replace("%r : Tensor", "%r : Float(2)")
-    model = irc.compile(parse_graph(text), "default,in-place")
-    add, overwrite = (node for node in model.graph.nodes if node.kind != "prim::Constant")
-    assert (str(add.output.type), str(overwrite.output.type)) == ("Tensor", "Float(2)")
-    (found,) = model.run({"x": np.ones(2, "float16"), "out": np.zeros(2, "float32")}).values()
-    np.testing.assert_array_equal(found, np.ones(2, "float32"), strict=True)
-
-
-def test_graphs_that_no_front_end_has_seen() -> None:
-    text = ir("x, y: Tensor", "z = relu(x); r = add(x, y, 1, z)", "r, z")
-    graph, module = parse_graph(text), parse_module(text)
-    before = str(module)
-    for given in (graph, module, import_torchscript(text)):
-        found = irc.compile(given).run({"x": np.array([1.0, -2]), "y": np.array([5.0, 5])})
-        for name in ("r", "z"):
-            np.testing.assert_array_equal(found[name], [6, 3])
-    assert str(module) == str(Module(graph)) == before, "what is given stays as it is"
-
-
-def test_maxima_of_two_tensors_are_no_results_to_be_written() -> None:
-    module = import_torchscript(ir("x, y: Tensor", "z = max(x, y)", "z"))
-    assert [node.kind for node in module.main.nodes] == ["aten::max"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, TypeProto, helper
 
 import irc.errors
-from irc.frontend.onnx.types import from_proto, from_schema, settle, to_proto
+from irc.frontend.onnx.types import from_proto, from_schema, to_proto
 from irc.ir.types import (
     INT,
     NONE,
@@ -20,7 +20,6 @@ from irc.ir.types import (
     TupleType,
     Type,
     join,
-    without_shapes,
 )
 
 NOTHING = ("", "?", "??", "None", "none", "NULL", "unk", "unknown", "Undefined", "nan", "-1", "-2")
@@ -94,16 +93,6 @@ def test_malformed_types(proto: TypeProto, word: str) -> None:
     assert word in caught.value.message
 
 
-def test_minus_one_is_an_unknown_size() -> None:
-    assert from_proto(helper.make_tensor_type_proto(1, [-1]), "here") == TensorType(DType.FLOAT, (None,))
-
-
-@pytest.mark.parametrize("name", NOTHING)
-def test_names_of_sizes_that_nobody_knows(name: str) -> None:
-    proto = helper.make_tensor_type_proto(1, [name, "n", name])
-    assert from_proto(proto, "here") == TensorType(DType.FLOAT, (None, "n", None))
-
-
 def test_values_of_sparse_types_are_dense() -> None:
     assert from_proto(helper.make_sparse_tensor_type_proto(1, [2, "n"]), "here") == TensorType(DType.FLOAT, (2, "n"))
     unranked = TypeProto(sparse_tensor_type=TypeProto.SparseTensor(elem_type=7))
@@ -148,23 +137,3 @@ def test_join() -> None:
     assert join(DictType(STR, FLOAT23), DictType(STR, TENSOR)) == DictType(STR, TENSOR)
     assert join(FLOAT23, ListType(FLOAT23)) is None
     assert join(ListType(FLOAT23), ListType(ListType(FLOAT23))) is None
-
-
-@given(TYPES, TYPES)
-def test_join_covers_both(a: Type, b: Type) -> None:
-    joined = join(a, b)
-    assert joined == join(b, a)
-    if joined is not None:
-        assert join(joined, a) == joined == join(joined, b)
-
-
-@given(TYPES, TYPES)
-def test_what_is_settled_keeps_the_kind_and_element_type_that_were_inferred(inferred: Type, declared: Type) -> None:
-    found = settle(inferred, declared)
-    if isinstance(inferred, TensorType) and inferred.dtype:
-        assert found.dtype is inferred.dtype
-        assert inferred.shape in (None, found.shape)
-    assert type(found) is type(inferred)
-    assert settle(inferred, None) == inferred
-    assert settle(None, declared) == declared
-    assert without_shapes(settle(without_shapes(inferred), inferred)) == without_shapes(inferred)

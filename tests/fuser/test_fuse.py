@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.alias import analyze
-from irc.fuser.subgraph import dissolve, is_group, make_group, subgraph_of
+from irc.fuser.subgraph import dissolve, make_group, subgraph_of
 from irc.ir import parse_graph, structurally_equal
 from irc.runtime.plan import lower
-from tests.counting import analyses
 from tests.effort import examples
 from tests.fuser.helpers import fuse, kinds, the_group
 from tests.graphs import ir, typed_ir
@@ -118,69 +117,7 @@ def test_nested_blocks_fuse_too() -> None:
     assert kinds(subgraph_of(group)) == ["Relu", "Neg"]
 
 
-def test_one_analysis_serves_the_whole_pass() -> None:
-    lines = [f"%v{i + 1} = aten::{'neg_' if i % 5 == 4 else 'relu'}(%v{i})" for i in range(200)]
-    g = parse_graph(graph("\n".join([*lines, "%v200"]), f"%v0 : {T}"))
-    from irc.passes import PassManager
-
-    with analyses() as built:
-        report = PassManager("fuse").run(g)
-    assert built.call_count == report.stats["alias.built"] == 1
-    assert sum(map(is_group, g.nodes)) == 40
-
-
-# -- what is refused -----------------------------------------------------------
-
-
-def test_a_group_holds_no_more_than_its_limit() -> None:
-    lines = [f"%v{i + 1} = onnx::Relu(%v{i})" for i in range(10)]
-    g, report = fuse(graph("\n".join([*lines, "%v10"]), f"%v0 : {T}"), "fuse{max-size=4}")
-    assert kinds(g) == ["[Relu Relu]", "[Relu Relu Relu Relu]", "[Relu Relu Relu Relu]"]
-    assert any("max-size=4" in note.reason for note in report.remarks)
-
-
-CONV = """graph(%x : Float(1, 2, 4, 4), %w : Float(2, 2, 1, 1), %z : Float(1, 2, 4, 4)):
-  %p : Float(1, 2, 4, 4) = onnx::Neg(%z)
-  %a : Float(1, 2, 4, 4) = onnx::Relu({0})
-  %b : Float(1, 2, 4, 4) = onnx::Conv(%a, %w)
-  %c : Float(1, 2, 4, 4) = onnx::Relu(%b)
-  %d : Float({1}) = onnx::Add(%c, {2})
-  return (%d)"""
-
-
-def test_an_epilogue_joins_its_convolution_and_a_prologue_does_not() -> None:
-    g, report = fuse(CONV.format("%x", "1, 2, 4, 4", "%p"))
-    assert kinds(g) == ["Relu", "[Neg Conv Relu Add]"]
-    (note,) = report.remarks
-    assert note.where == "%a = onnx::Relu"
-    assert "not its epilogue" in note.reason
-
-
-def test_an_epilogue_keeps_the_shape_of_its_convolution() -> None:
-    text = (
-        CONV.format("%x", "3, 2, 4, 4", "%p")
-        .replace("%z : Float(1, 2, 4, 4)", "%z : Float(3, 2, 4, 4)")
-        .replace("%p : Float(1, 2, 4, 4)", "%p : Float(3, 2, 4, 4)")
-    )
-    g, report = fuse(text)
-    assert kinds(g) == ["Relu", "Conv", "[Neg Relu Add]"]
-    assert any("[1, 2, 4, 4]" in note.reason and "[3, 2, 4, 4]" in note.reason for note in report.remarks)
-
-
 # -- groups --------------------------------------------------------------------
-
-
-def test_values_that_are_used_outside_stay_the_same() -> None:
-    g = parse_graph(graph("%a = onnx::Relu(%x)\n %b = onnx::Neg(%a)\n %s = onnx::Softmax(%a)\n %b, %s"))
-    a, b = g.value("a"), g.value("b")
-    db = analyze(g)
-    nodes = list(g.nodes)[:2]
-    with db.rewrite():
-        group = make_group(nodes, db)
-    g.verify()
-    db.check()
-    assert group.outputs == (a, b) and g.value("a") is a
-    assert a.node is group and [v.name for v in subgraph_of(group).outputs] == ["a", "b"]
 
 
 def test_constants_come_along_once_and_zeros_keep_their_signs() -> None:
@@ -196,22 +133,6 @@ def test_constants_come_along_once_and_zeros_keep_their_signs() -> None:
     assert [v.name for v in the_group(g).inputs] == ["x"]
     first_operator = next(i for i, node in enumerate(inside.nodes) if node.kind != "prim::Constant")
     assert first_operator == len(constants)
-
-
-@pytest.mark.parametrize("write", ["", "%w = aten::neg_(%s)\n"])
-def test_dissolving_is_the_inverse_of_making(write: str) -> None:
-    text = graph(f"%a = onnx::Relu(%x)\n %b = onnx::Add(%a, %y)\n %s = onnx::Softmax(%a)\n {write} %b, %s")
-    g = parse_graph(text)
-    db = analyze(g)
-    with db.rewrite():
-        group = make_group(list(g.nodes)[:2], db)
-    assert kinds(g)[0] == "[Relu Add]"
-    with db.rewrite():
-        nodes = dissolve(group, db)
-    db.check()
-    g.verify()
-    assert [node.kind for node in nodes] == ["onnx::Relu", "onnx::Add"]
-    assert structurally_equal(g, parse_graph(text)) is None
 
 
 def test_the_analysis_refers_to_nothing_that_a_group_has_done_without() -> None:

@@ -19,7 +19,7 @@ from irc.alias import analyze
 from irc.errors import Error
 from irc.fuser import Cluster, Fuse, Policy, operators
 from irc.fuser.policy import is_anchor
-from irc.fuser.subgraph import is_group, subgraph_of
+from irc.fuser.subgraph import subgraph_of
 from irc.ir import Graph, Node, parse_graph
 from irc.ops import Operator, register
 from irc.ops.pointwise import is_elementwise
@@ -30,7 +30,7 @@ from irc.tools.report_text import fusion
 from tests.doc_blocks import file_of
 from tests.effort import examples
 from tests.fuser.helpers import CHECKS, kinds, the_group
-from tests.graphs import ir, ir_graph, typed_ir
+from tests.graphs import ir, typed_ir
 from tests.programs.generator import Program, programs
 from tests.programs.running import expected, run
 from tests.programs.test_fuser import FAMILIES
@@ -126,47 +126,6 @@ class FuseAnything(Fuse):
 
     def policy(self, graph: Graph) -> Policy:
         return Anything(graph, self.seed)
-
-
-def test_what_cannot_be_in_a_group_stays_outside() -> None:
-    text = ir("""
-        x: Float(2, 3); c: bool; n: int -> z, l
-        axes: Long(1) = prim.Constant(value=tensor([0])); a: Float(2, 3) = Softmax(x)
-        view: Float(1, 2, 3) = Unsqueeze(a, axes); b: Float(1, 2, 3) = LogSoftmax(view); r = RandomNormalLike(b)
-        s = Softmax(r); w = relu_(s); unknown = com.example.Unknown(w); l: "Tensor[]" = prim.ListConstruct(unknown, s)
-        i = prim.If(c)
-        with block(): t = Softmax(w); u = Hardmax(t); yield u
-        with block(): yield w
-        y = CumSum(i, axes); z = Hardmax(y)
-    """)
-    graph = parse_graph(text)
-    PassManager([FuseEverything()], create_instruments(CHECKS)).run(graph)
-    inside = {op.kind for group in graph.walk() if is_group(group) for op in operators(group)}
-    assert inside == {"onnx::Softmax", "onnx::Hardmax", "onnx::CumSum"}
-    assert kinds(graph)[-1] == "[CumSum Hardmax]"
-    left = {"Softmax", "Unsqueeze", "LogSoftmax", "RandomNormalLike", "relu_", "Unknown", "ListConstruct", "If"}
-    assert left == set(kinds(graph)[:-1])
-
-
-def test_views_never_join() -> None:
-    """Of a view, a group would not be alone in knowing."""
-    text = ir("""
-        x: Float(2, 3); n: Long(2) -> c, given
-        a: Float(2, 3) = Softmax(x); alone = Reshape(a, n); b = Softmax(alone); twice = Reshape(b, n)
-        c = Softmax(twice); d = Hardmax(twice); e = Softmax(d); written = Reshape(e, n); w = relu_(written)
-        f = Softmax(w); given = Reshape(f, n)
-    """)
-    graph = fused(FuseEverything(), text)
-    wanted = [
-        *["Softmax", "Reshape"] * 2,
-        "Softmax",
-        "[Hardmax Softmax]",
-        "Reshape",
-        "relu_",
-        "Softmax",
-        "Reshape",
-    ]
-    assert sorted(kinds(graph)) == sorted(wanted)
 
 
 # -- what is not a policy, and no answer of one --------------------------------------
@@ -318,16 +277,3 @@ def test_of_results_of_other_packages_in_a_group_it_is_not_known_how_they_lie_in
         graph = fused(Fuse(), text.format(kind))
         assert subgraph_of(the_group(graph)).nodes
         assert StorageOwners(analyze(graph)).owns_storage(graph.value("b")) == is_whole
-
-
-def test_a_cluster_says_what_it_would_be_given() -> None:
-    """What neither its members nor the producer make; constants would become its own."""
-    graph = ir_graph("""
-        x, z: Float(3) -> b
-        c: Float(3) = prim.Constant(value=splat(2)); a: Float(3) = Mul(x, c); b: Float(3) = Add(a, z)
-    """)
-    a, b = (graph.value(name).node for name in "ab")
-    assert a is not None and b is not None
-    cluster = Cluster(b)
-    assert cluster.inputs_with(b) == {graph.value("a"), graph.value("z")}
-    assert cluster.inputs_with(a) == {graph.value("x"), graph.value("z")}

@@ -130,16 +130,6 @@ def test_is_before_across_blocks() -> None:
     assert [n.outputs[0].name for n in graph.walk()] == names
 
 
-def test_what_is_around() -> None:
-    graph = parse_graph(NESTED)
-    j, s, r = (graph.value(name).node for name in "jsr")
-    assert list(j.around()) == [s, r]
-    assert list(j.block.around()) == [j.block, s.block, graph.block]
-    assert (j.outer, r.outer, fresh(graph).outer) == (s, None, None)
-    param = r.add_block().add_param(types.TENSOR)
-    assert (param.definer, r.output.definer, graph.inputs[0].definer) == (r, r, None)
-
-
 # -- iteration while nodes change --------------------------------------------
 
 
@@ -190,31 +180,6 @@ def test_iteration_goes_on_from_where_the_node_stood() -> None:
         if node is b and b.is_before(c):
             b.move_after(c)
     assert seen == [a, new, b, c, b]
-
-
-def test_abandoned_iterations_leave_nothing_behind() -> None:
-    graph = Graph()
-    for _ in range(3):
-        graph.block.append(fresh(graph))
-    for _ in graph.nodes:
-        break
-    walk = graph.walk()
-    next(walk)
-    del walk
-    assert not graph.block._cursors
-
-
-def test_walk_survives_erasing_nested_nodes() -> None:
-    graph = parse_graph(NESTED)
-    seen: list[str] = []
-    for node in graph.walk():
-        seen.append(node.outputs[0].name)
-        if node.outputs[0].name == "r":
-            node.output.replace_all_uses_with(graph.value("a"))
-            node.erase()
-    assert seen == ["a", "r", "z"]
-    assert not graph.has_value("j")
-    graph.verify()
 
 
 # -- uses --------------------------------------------------------------------
@@ -320,32 +285,6 @@ def test_what_is_used_cannot_be_erased() -> None:
         graph.value("a").node.erase_outputs([0])
     with pytest.raises(ValueError, match="%x still has uses"):
         graph.block.erase_params([0])
-    graph.verify()
-
-
-def test_erasing_a_node_erases_what_is_nested_in_it() -> None:
-    graph = parse_graph(NESTED)
-    graph.set_outputs([graph.value("a")])
-    graph.value("z").node.erase()
-    graph.value("r").node.erase()
-    assert [v.name for v in graph.values()] == ["x", "c", "a"]
-    assert not graph.value("c").has_uses
-    graph.verify()
-
-
-@pytest.mark.parametrize(("middle", "first"), [(1, 0), (-2, -3)])
-def test_erased_parameters_and_outputs_move_the_later_ones_down(middle: int, first: int) -> None:
-    graph = Graph()
-    params = [graph.add_input(types.INT, name) for name in "abc"]
-    node = Builder(graph).node("my::op", [params[0], params[2], params[2]], outputs=[types.INT] * 3, names="def")
-    graph.block.erase_params([middle])
-    node.erase_outputs([first])
-    node.erase_inputs([first, middle])
-    assert node.inputs == (params[2],) and (params[0].use_count, params[2].use_count) == (0, 1)
-    assert graph.inputs == (params[0], params[2])
-    assert [v.index for v in (*graph.inputs, *node.outputs)] == [0, 1, 0, 1]
-    assert not graph.has_value("b")
-    assert not graph.has_value("d")
     graph.verify()
 
 

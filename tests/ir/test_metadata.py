@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module, structurally_equal
-from irc.ir.metadata import MOST_CHARACTERS, MOST_SOURCES, SOURCE, frozen, inlined, merged, provenance, sources
+from irc.ir.metadata import MOST_CHARACTERS, MOST_SOURCES, SOURCE, frozen, merged
 from irc.passes import PassManager
 from tests.effort import examples
 
@@ -180,22 +180,3 @@ def test_merging_ends():
         short = dict(merged([short, {"trace": f"number {i}"}]))
     assert MOST_CHARACTERS / 2 < len(short["trace"]) < 2 * MOST_CHARACTERS
     assert short["trace"].endswith("...")
-
-
-def test_sources_are_names_of_nodes_or_of_their_first_results():
-    graph = parse_graph("""graph(%x : Float(2)):
-  %c : Float() = prim::Constant[value=splat(1.)]()
-  %a : Float(2) = onnx::Add(%x, %c)
-  %b : Float(2) = onnx::Neg(%a) # neg
-  return (%b)
-# metadata node %b {"k": "v"}
-""")
-    constant, add, neg = graph.nodes
-    assert [sources(node) for node in (constant, add, neg)] == [[], ["a"], ["neg"]]
-    made = provenance([add, neg])
-    assert made == {"k": "v", SOURCE: "a, neg"}
-    add.metadata = made
-    assert sources(add) == ["a", "neg"]
-    assert provenance([neg, add])[SOURCE] == "neg, a"
-    assert provenance([constant]) == {}
-    assert inlined(neg, add)[SOURCE] == "a/neg, neg/neg"

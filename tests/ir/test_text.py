@@ -144,14 +144,6 @@ def test_graphs_read_back_exactly(graph: Graph) -> None:
         assert parsed.weights[name] is tensor
 
 
-@given(strategies.graphs())
-def test_graphs_read_back_without_their_weights(graph: Graph) -> None:
-    parsed = parse_graph(str(graph))
-    assert structurally_equal(graph, parsed) is None
-    assert all(tensor.is_absent for tensor in parsed.weights.values())
-    assert str(parsed) == str(graph)
-
-
 @given(strategies.all_types)
 def test_types_read_back(of_type: types.Type) -> None:
     assert parse_type(str(of_type)) == of_type
@@ -251,15 +243,6 @@ def test_nan_bits_are_kept() -> None:
 WEIGHT = body('%w : Float(2) = prim::Constant[value=@"a b"]()')
 
 
-def test_weights_are_found_by_name() -> None:
-    array = np.array([1, 2], np.float32)
-    graph = parse_graph(WEIGHT, {"a b": array, "other": Tensor.of([1])})
-    tensor = graph.value("w").node.attributes["value"]
-    assert tensor is graph.weights["a b"]
-    assert np.shares_memory(tensor.numpy(), array)
-    assert graph.weights["other"].name == "other"
-
-
 def test_missing_weight_is_absent_and_one_object() -> None:
     text = WEIGHT.replace("  return", '  %v : Tensor = prim::Constant[value=@"a b"<Float(2)>]()\n  return')
     graph = parse_graph(text)
@@ -273,13 +256,6 @@ def test_missing_weight_is_absent_and_one_object() -> None:
 def test_weight_of_another_type_is_refused() -> None:
     with pytest.raises(Error, match=r'IRC114.*weight "a b" is Float\(3\), but the text says Float\(2\)'):
         parse_graph(WEIGHT, {"a b": np.zeros(3, np.float32)})
-
-
-def test_given_weight_table_is_left_alone() -> None:
-    table = {"other": Tensor.of([1.0, 2.0])}
-    parse_graph(WEIGHT, table)
-    assert list(table) == ["other"]
-    assert table["other"].name == ""
 
 
 @pytest.mark.parametrize("types", [(TENSOR,), (TENSOR, INT), (TupleType((INT,)), TENSOR), (TENSOR, 1), ((TENSOR,),)])

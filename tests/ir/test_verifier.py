@@ -11,7 +11,7 @@ from irc.errors import Error
 from irc.ir import Builder, DType, Graph, Module, Tensor, Value, parse_graph, structurally_equal, types
 from irc.ir.limits import MAX_BLOCK_DEPTH, MAX_BLOCKS, MAX_SUBGRAPH_DEPTH, MAX_TYPE_DEPTH
 from tests.ir import strategies
-from tests.ir.helpers import YOLO, marked, refused
+from tests.ir.helpers import marked, refused
 
 BASE = """\
 graph(%x : Float(2, 3),
@@ -41,11 +41,6 @@ with prim::FusionGroup_0 = graph(%p : Float(2, 3),
 
 def base() -> Graph:
     return parse_graph(BASE)
-
-
-def test_good_graphs_verify() -> None:
-    base().verify()
-    parse_graph(YOLO.read_text()).verify()
 
 
 @given(strategies.graphs())

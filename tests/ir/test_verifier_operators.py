@@ -5,7 +5,6 @@ import pytest
 from irc.errors import Error
 from irc.ir import parse_graph, parse_module
 from irc.ir.kinds import DOMAINS, SUBGRAPHS
-from irc.ir.verify.verifier import verify
 from tests.counting import calls
 from tests.ir.helpers import body, marked, refused
 from tests.tables import rows
@@ -307,12 +306,6 @@ def test_calls_are_checked_against_the_functions_of_the_module() -> None:
         with pytest.raises(Error, match=message):
             parse_module(call + function).verify()
     parse_module(call + "graph g(%z : int):\n  return (%z)\n").verify()
-
-
-def test_operator_checks_can_be_left_out() -> None:
-    graph = parse_graph(body("%y : Tensor = onnx::Nothing[since_version=77]()"))
-    verify(graph, operators=False)
-    assert refused(graph).code == "IRC217"
 
 
 def test_types_of_very_many_parts_are_looked_into_once() -> None:

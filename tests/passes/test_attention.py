@@ -144,14 +144,6 @@ def test_forms(form: Any, shared: int, tmp_path: Path) -> None:
     check(e.finish(form(e)), e.feeds(), tmp_path)
 
 
-@pytest.mark.parametrize("opset", [9, 11, 13, 21])
-@pytest.mark.parametrize("form", [plain, added, chosen], ids=lambda form: form.__name__)
-def test_opsets_stay_as_they_are(form: Any, opset: int, tmp_path: Path) -> None:
-    e = Exporter(opset)
-    check(e.finish(form(e)), e.feeds(), tmp_path)
-    assert onnx.load(tmp_path / "m.onnx").opset_import[0].version == opset
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float16])
 @pytest.mark.parametrize("form", [scaled, added, chosen], ids=lambda form: form.__name__)
 def test_element_types(form: Any, dtype: Any, tmp_path: Path) -> None:

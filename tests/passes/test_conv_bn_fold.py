@@ -139,15 +139,6 @@ def test_scales_and_shifts(kind: str, names: list[str], first: bool, shape: tupl
     assert_same_results(before, b.graph, floats(*x), rtol=2e-5)
 
 
-def test_a_sum_needs_no_constant_weights():
-    shift = "o: Float(3, 1, 1) = prim.Constant(value=tensor([1., 2., 3.]))"
-    graph = small(f"{shift}; y = Add(Conv(x, Neg(w)), o)")
-    before = graph.copy()
-    assert run_passes(graph, "conv-bn-fold").stats["conv-bn-fold.folded"] == 1
-    assert kinds(graph) == ["Neg", "Conv"]
-    assert_same_results(before, graph, floats(1, 2, 4, 4))
-
-
 WEIGHTS = "; ".join(
     f"{name}: Float({shape}) = prim.Constant(value=tensor([{numbers}]))"
     for name, shape, numbers in [
@@ -303,13 +294,3 @@ def test_float16_weights_that_would_overflow_are_left_alone():
     report = PassManager("conv-bn-fold").run(b.graph)
     assert not report.changed
     assert "not finite" in report.remarks[0].reason
-
-
-def test_weights_used_elsewhere_are_kept():
-    graph = small(
-        "c = Conv(x, w); d = Conv(x, w); y = BN(c); t = BatchNormalization(d, b, s, m, v); z = Neg(w)", "y, t, z"
-    )
-    before = graph.copy()
-    run_passes(graph, "conv-bn-fold")
-    assert kinds(graph) == ["Conv", "Conv", "Neg"]
-    assert_same_results(before, graph, floats(1, 2, 4, 4), rtol=1e-5)

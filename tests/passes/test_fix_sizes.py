@@ -15,42 +15,9 @@ from irc.ir.declarations import OUTPUT_TYPE, fixed_sizes, read_sizes, sizes_text
 from irc.passes import FixSizes, PassManager, parse_pipeline, print_pipeline
 from tests.effort import examples
 from tests.graphs import ir
-from tests.passes.helpers import assert_becomes, kinds, run_passes, transform
+from tests.passes.helpers import run_passes
 
 BATCH = 'fix-sizes{sizes="batch=2"}'
-
-
-def test_names_become_numbers_in_all_types() -> None:
-    before = ir("""
-        x: Float(batch, 3); l: (Long(batch)?, Float(n)[]); d: Dict(str, Float(batch)); c: bool -> a
-        a: Float(batch, 3) = prim.If(c)
-        with block(): b: Float(batch, 3) = Neg(x); yield b
-        with block(): yield x
-    """)
-    assert_becomes(before, BATCH, before.replace("batch", "2"))
-    assert_becomes(before, 'fix-sizes{sizes=" n = 7 , batch=2"}', before.replace("batch", "2").replace("n)", "7)"))
-
-
-def test_names_that_contain_others_are_names_of_their_own() -> None:
-    before = 'graph(%x : Float(past, "past + new", new), %y : Float("past + new")):\n  return (%x)'
-    assert_becomes(before, 'fix-sizes{sizes="past=4"}', before.replace("(past,", "(4,"))
-    both = "graph(%x : Float(past, 5, new), %y : Float(5)):\n  return (%x)"
-    for written in ("past + new=5", r"\"past + new\" = 5"):
-        assert_becomes(before, f'fix-sizes{{sizes="{written}"}}', both)
-
-
-def test_elements_of_lists_that_the_graph_makes_have_names_of_their_own() -> None:
-    text = """graph(%x : Float(n), %y : Tensor, %l : Float(n)[]):
-      %a : Float(n)[] = prim::ListConstruct(%y, %x)
-      %b : (Float(n), Float(n)?) = prim::TupleConstruct(%x, %x)
-      return (%a, %b)"""
-    graph = transform(text, 'fix-sizes{sizes="n=3"}')
-    assert [str(graph.value(name).type) for name in "xlab"] == [
-        "Float(3)",
-        "Float(3)[]",
-        "Float(n)[]",
-        "(Float(3), Float(3)?)",
-    ]
 
 
 FUNCTION = ir("""
@@ -60,15 +27,6 @@ FUNCTION = ir("""
     f | a: Float(batch) -> r
     r: Float(batch) = Exp(a)
 """)
-
-
-def test_names_of_functions_are_their_own() -> None:
-    module = parse_module(FUNCTION)
-    run_passes(module, BATCH)
-    assert str(module.main.value("y").type) == "Float(2)"
-    assert str(module.graphs["f"].value("r").type) == "Float(batch)"
-    run_passes(module, "default")
-    assert str(module.main.outputs[0].type) == "Float(2)"
 
 
 def test_what_is_declared_of_outputs_and_the_record() -> None:
@@ -86,12 +44,6 @@ def test_again_is_nothing_new(read: Any) -> None:
     target = read("graph(%x : Float(batch)):\n  %y : Float(batch) = onnx::Neg(%x)\n  return (%y)\n")
     report = PassManager(f"({BATCH},cse,{BATCH},canonicalize)*3", ["verify-changed"]).run(target)
     assert report.stats["fix-sizes.fixed"] == 1
-
-
-def test_shape_arithmetic_is_folded() -> None:
-    text = ir("x: Float(batch, seq, 4)", "s: Long(3) = Shape(x); z = Add(x, ConstantOfShape(s))", "z")
-    assert "Shape" in kinds(transform(text, f"{BATCH},default"))
-    assert "Shape" not in kinds(transform(text, f'{BATCH},fix-sizes{{sizes="seq=8"}},default'))
 
 
 # -- what is wrong ---------------------------------------------------------------

@@ -4,34 +4,12 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from irc.ir import callee, parse_module, structurally_equal
+from irc.ir import callee, parse_module
 from irc.passes import PassManager
 from tests.graphs import ir
 from tests.passes.helpers import assert_same_results, run_passes, transform_module
 
 X = np.array([[1.0, -2.0, 3.0], [-4.0, 5.0, -6.0]], np.float32)
-
-
-def test_calls_become_copies_with_names_of_their_own():
-    text = ir("""
-        x: Float(2, 3) -> z
-        f: Function = prim.Constant(name="f"); y: Float(2, 3) = prim.CallFunction(f, x)
-        z: Float(2, 3) = prim.CallFunction(f, y)
-
-        f | a: Tensor -> r
-        t = Relu(a); r = Neg(t)
-    """)
-    after = """
-graph(%x : Float(2, 3)):
-  %t : Tensor = onnx::Relu(%x)
-  %y : Float(2, 3) = onnx::Neg(%t)
-  %t.1 : Tensor = onnx::Relu(%y)
-  %z : Float(2, 3) = onnx::Neg(%t.1)
-  return (%z)
-"""
-    module = transform_module(text, "inline")
-    assert structurally_equal(module, parse_module(after)) is None, str(module)
-    assert_same_results(parse_module(text), module, X)
 
 
 def test_calls_inside_calls_and_blocks():
@@ -52,38 +30,6 @@ def test_calls_inside_calls_and_blocks():
     assert [n.kind for n in module.main.walk() if n.kind == "onnx::Add"] == ["onnx::Add"] * 2
     for c in (True, False):
         assert_same_results(parse_module(text), module, np.array(c), X)
-
-
-def test_results_that_are_parameters_or_returned_twice_keep_output_names():
-    text = """
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %a : Float(2, 3), %b : Float(2, 3), %c : Float(2, 3) = prim::CallFunction(%f, %x)
-  return (%a, %b, %c)
-
-graph f(%x : Tensor):
-  %y : Tensor = onnx::Neg(%x)
-  return (%x, %y, %y)
-"""
-    module = transform_module(text, "inline")
-    assert [v.name for v in module.main.outputs] == ["a", "b", "c"]
-    assert [n.kind for n in module.main.nodes] == ["onnx::Neg", "onnx::Identity", "onnx::Identity"]
-    assert_same_results(parse_module(text), module, X)
-
-
-def test_named_sizes_of_a_function_are_not_those_of_its_caller():
-    module = transform_module(
-        ir("""
-            x: Float(N, M) -> y
-            f: Function = prim.Constant(name="f"); y: Float(M, N) = prim.CallFunction(f, x)
-
-            f | x: Float(M, N) -> r
-            t: Float(N, M) = Transpose(x, perm=[1, 0]); r: Float(N, M) = Relu(t)
-        """),
-        "inline",
-    )
-    assert str(module.main.value("t").type) == "Float(*, *)"
-    assert str(module.main.value("y").type) == "Float(M, N)"
 
 
 def test_names_of_sizes_in_a_function_s_groups_are_its_own():
@@ -134,14 +80,6 @@ def test_recursive_functions_stay():
     assert str(note) == "inline: %y = prim::CallFunction: function 'f' calls itself, directly or not: the call stays"
 
 
-def test_a_graph_larger_than_the_limit_may_hold_calls_that_stay():
-    module = parse_module(RECURSIVE)
-    run_passes(module, "inline")
-    before = str(module)
-    run_passes(module, "inline{max-nodes=1}")
-    assert str(module) == before
-
-
 def doubling(levels: int) -> str:
     parts = [
         """
@@ -186,32 +124,6 @@ def test_limit_is_exact():
     PassManager(f"inline{{max-nodes={size}}}").run(parse_module(text))
     with pytest.raises(Error, match="IRC308"):
         PassManager(f"inline{{max-nodes={size - 1}}}").run(parse_module(text))
-
-
-def test_weights_of_functions():
-    text = """
-graph(%x : Float(2, 3)):
-  %f : Function = prim::Constant[name="f"]()
-  %y : Float(2, 3) = prim::CallFunction(%f, %x)
-  %z : Float(2, 3) = prim::CallFunction(%f, %y)
-  return (%z)
-
-graph f(%x : Tensor):
-  %w : Float(3, 3) = prim::Constant[value=@"w"]()
-  %y : Tensor = onnx::MatMul(%x, %w)
-  return (%y)
-"""
-    weights = {"w": np.arange(9, dtype=np.float32).reshape(3, 3)}
-    module = transform_module(text, "inline", weights)
-    assert list(module.weights) == ["w"]
-    assert_same_results(parse_module(text, weights), module, X)
-
-
-def test_a_graph_without_module_has_nothing_to_inline():
-    module = parse_module(RECURSIVE)
-    graph = module.main
-    graph.module = None
-    assert not PassManager("inline").run(graph).changed
 
 
 def test_what_groups_hold_is_counted():

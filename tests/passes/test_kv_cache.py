@@ -7,7 +7,7 @@ from irc.alias import AliasDb
 from irc.ir import Node, parse_graph
 from irc.passes import Growable, PassContext, PassManager
 from irc.passes.kv_cache import concatenate_instead
-from tests.graphs import ir, ir_graph, typed_ir
+from tests.graphs import ir, typed_ir
 from tests.passes.helpers import (
     assert_becomes,
     assert_same_results,
@@ -56,24 +56,6 @@ def test_what_a_loop_carries():
 
 def test_a_capture_in_a_branch():
     assert_becomes(BRANCH, "growable", BRANCH.replace("onnx::Concat", "irc::append_"))
-
-
-def test_through_views_and_branches():
-    text = typed_ir("""
-        use: Bool(); past: Float(1, *, 2); x: Float(1, 1, 2) -> b
-        a = Concat(Identity(past), x, axis=1); b = a if use else past
-    """)
-    assert kinds(transform(text, "growable"))[:2] == ["Identity", "append_"]
-
-
-def test_what_extends_a_part_of_an_append_is_found_in_the_same_run():
-    graph = ir_graph("""
-        x: Float(n); v, w: Float(2) -> c, d
-        c: "Float(*)" = Concat(x, v, axis=0, since_version=13); s: "Float(*)" = Slice(c, [1], [9], since_version=13)
-        d: "Float(*)" = Concat(s, w, axis=0, since_version=13)
-    """)
-    PassManager("growable", ["verify-changed"]).run(graph)
-    assert [node.kind for node in graph.nodes].count("irc::append_") == 2
 
 
 def test_several_new_parts_are_put_together_first():

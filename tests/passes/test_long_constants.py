@@ -2,9 +2,7 @@
 
 import tracemalloc
 
-import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 import irc
 from irc.ir import parse_graph
@@ -88,18 +86,3 @@ def test_repeated_strings_are_as_long_as_they_are() -> None:
     graph = parse_graph("graph(%x : str, %n : int):\n  %s : str = aten::mul(%x, %n)\n  return (%s)\n")
     found = irc.compile(graph).run({"x": "-", "n": 1_000_000}, limits=irc.Limits(bytes=16 << 20))
     assert found["s"] == "-" * 1_000_000
-
-
-def test_taking_strings_makes_none() -> None:
-    """However long another one is that there is, and without a look at all of them for each that is taken."""
-    words = [f"w{i}" for i in range(1000)] + ["x" * 3000]
-    initializers = [
-        helper.make_tensor("words", TensorProto.STRING, [len(words)], [word.encode() for word in words]),
-        numpy_helper.from_array(np.arange(800), "i"),
-    ]
-    gather = helper.make_node("Gather", ["words", "i"], ["o"])
-    output = helper.make_tensor_value_info("o", TensorProto.STRING, [800])
-    graph = helper.make_graph([gather], "g", [], [output], initializers)
-    model = irc.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
-    assert [node.kind for node in model.module.main.walk()] == ["prim::Constant"]
-    assert model.run({})["o"].tolist() == words[:800]

@@ -1,7 +1,7 @@
 import io
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 import irc
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module
-from irc.passes import Pass, PassContext, PassManager, Remark, Repeat, create, create_instruments
+from irc.passes import Pass, PassContext, PassManager, Repeat, create, create_instruments
 from irc.passes.instruments import (
     INSTRUMENTS,
     CrashReproducer,
@@ -394,18 +394,6 @@ def test_functions_may_change_their_ends() -> None:
     module = parse_module(TEXT + "graph f(%x : Float(2)):\n  %y : Float(2) = onnx::Neg(%x)\n  return (%y)\n")
     PassManager([custom(lambda graph, ctx: graph.name == "f" and graph.set_outputs([]) is None)]).run(module)
     assert [v.name for v in module.main.outputs] == ["y"] and not module.graphs["f"].outputs
-
-
-def test_what_compiling_reports_of_passes_is_what_the_pipeline_does() -> None:
-    says = custom(lambda graph, ctx: bool(ctx.note(graph.inputs[0].name, "is the first")))
-    report = PassManager([says, "cse"]).run(graph())
-    compiled = irc.compile(graph(), [says, "cse"]).report
-    assert compiled.remarks == report.remarks == [Remark("custom", "x", "is the first")]
-    assert not compiled.notes  # remarks to the user
-    assert [(run.name, run.changed) for run in compiled.passes] == [("custom", False), ("cse", True)]
-    told = compiled.to_dict()
-    assert told["remarks"] == [asdict(Remark("custom", "x", "is the first"))]
-    assert [told["passes"][1][key] for key in ("name", "changed")] == ["cse", True]
 
 
 def test_rules_of_canonicalize_are_transformations_too() -> None:

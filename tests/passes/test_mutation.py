@@ -204,19 +204,6 @@ def test_a_model_can_be_run_again(name):
 # -- the numbers ---------------------------------------------------------------
 
 
-def test_zero_iterations_give_what_eager_gives():
-    """``b = a; for _ in range(n): b = b + 1; b.add_(1)``, n = 0: eager -2 and -4 where PyTorch's JIT has -2 twice."""
-    graph = ir_module("""
-        a: Tensor; n: int -> d, e
-        b = prim.Loop(n, True, a)
-        with block(i=int, u=Tensor): v = add(u, 1); yield True, v
-        d = mul(a, -2); w = add_(b, 1); e = mul(a, -2)
-    """)
-    run_passes(graph, registry.PIPELINES["default"])
-    d, e = lower(graph.main).run([np.ones(1, np.float32), 0])
-    assert (d.item(), e.item()) == (-2, -4)
-
-
 def test_elements_of_a_given_list_are_read_again():
     """``torch.cat(l); l[0].add_(1); torch.cat(l)``: eager 4 and 6 where PyTorch's cse makes it 4 twice."""
     graph = ir_module("l: Tensor[]", "a = cat(l, 0); e = __getitem__(l, 0); w = add_(e, 1); b = cat(l, 0)", "a, b")
@@ -226,12 +213,6 @@ def test_elements_of_a_given_list_are_read_again():
 
 
 # -- and passes still do what they are for -------------------------------------
-
-
-def test_equal_reads_without_a_write_between_are_merged():
-    merged = module("a write through a view of a view")
-    run_passes(merged, "cse")
-    assert kinds(merged.main).count("neg") == 2, "the two after the write are one"
 
 
 def test_a_write_made_functional_may_be_merged_with_what_it_equals():
