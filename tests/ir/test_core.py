@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types, with_subgraphs
-from irc.ir.clone import clone_node, clone_nodes, copy_graph
 from irc.ir.node import WIDE
 from irc.ir.tensor import Tensor
 from tests.effort import Spy, examples
@@ -297,19 +296,6 @@ def test_names_are_unique_and_follow_one_rule() -> None:
     assert names == ["x", "x.1", "x.2", "x.3", "0", "0.1", "1", "a.b", "a.b.1", ".1"]
 
 
-def test_renaming_takes_the_name_from_its_holder() -> None:
-    graph = Graph()
-    a, b = graph.add_input(types.INT, "a"), graph.add_input(types.INT, "b")
-    a.name = "b"
-    assert (a.name, b.name) == ("b", "b.1")
-    assert graph.value("b") is a
-    assert graph.value("b.1") is b
-    assert not graph.has_value("a")
-    a.name = "b"
-    assert a.name == "b"
-    graph.verify()
-
-
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), strategies.names), max_size=20))
 def test_every_value_is_found_by_its_name(steps: list[tuple[bool, int, str]]) -> None:
     graph = Graph()
@@ -355,46 +341,6 @@ def test_copies_share_no_part(graph: Graph) -> None:
     copy.verify()
     assert str(graph) == text
     graph.verify()
-
-
-def test_cloned_nodes_get_free_names_and_map_inputs() -> None:
-    graph = parse_graph(NESTED)
-    a, r = graph.value("a"), graph.value("r")
-    mapping = {a: graph.value("x")}
-    copy = clone_node(r.node, graph, mapping)
-    copy.insert_after(r.node)
-    assert copy.output.name == "r.1"
-    assert copy.blocks[0].nodes[0].inputs == (graph.value("x"),)
-    assert mapping[graph.value("j")] is graph.value("j.1")
-    graph.verify()
-
-
-def test_clone_nodes_into_another_graph() -> None:
-    graph, other = parse_graph(NESTED), Graph()
-    x, c = other.add_input(types.TENSOR, "a"), other.add_input(types.BOOL)
-    mapping = {graph.value("x"): x, graph.value("c"): c}
-    pairs = clone_nodes(graph.block, other.block, mapping)
-    other.set_outputs([mapping[v] for v in graph.outputs])
-    assert [old for old, _ in pairs] == list(graph.nodes)
-    assert len(other.inputs) == 2  # both were mapped already
-    assert pairs[0][1].output.name == "a.1"
-    other.verify()
-    copy = copy_graph(graph)
-    copy.name = "f"
-    assert structurally_equal(copy, graph, names=False) is None
-
-
-def test_copied_module_is_independent() -> None:
-    module = Module(parse_graph(NESTED))
-    module.add_graph("f").add_input(types.INT, "n")
-    copy = module.copy()
-    assert structurally_equal(module, copy) is None
-    assert copy.main.module is copy
-    assert copy.graphs["f"].module is copy
-    assert copy.weights is copy.main.weights is copy.graphs["f"].weights
-    assert copy.weights is not module.weights
-    copy.graphs["f"].add_input(types.INT)
-    assert structurally_equal(module, copy) is not None
 
 
 def test_deep_nesting_does_not_overflow_the_stack() -> None:

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from irc.errors import Error
 from irc.ir import Graph, parse_graph, parse_module, structurally_equal
-from irc.ir.metadata import MOST_CHARACTERS, MOST_SOURCES, SOURCE, frozen, merged
 from irc.passes import PassManager
 from tests.effort import examples
 
@@ -41,16 +40,6 @@ graph f(%v : Float(2)):
 # metadata {"of": "a function"}
 """
 TEXT = TEXT.replace("node 2", "node 1")
-
-
-def test_text_is_read_back_exactly():
-    module = parse_module(TEXT)
-    assert str(module) == TEXT
-    assert module.main.metadata == {"author": "somebody"}
-    assert module.main.value("x").metadata == {"unit": "px\n\ud800\u00e9"}
-    group = module.main.value("s").node.attributes["Subgraph"]
-    assert group.value("r").node.metadata == {"in": "group"}
-    assert structurally_equal(module, parse_module(str(module)), metadata=True) is None
 
 
 texts = st.text(st.characters(exclude_categories=()), max_size=8)
@@ -153,30 +142,3 @@ def test_groups_and_their_dissolution_keep_it():
     assert [node.metadata.get("k") for node in inside.nodes] == ["exp", "neg"]
     assert graph.value("b").metadata == {"doc": "result"}
     assert structurally_equal(parse_graph(str(graph)), graph, metadata=True) is None
-
-
-# -- merging -------------------------------------------------------------------
-
-
-def test_texts_that_differ_follow_each_other():
-    a, b = {"scope": "A", "same": "s"}, {"scope": "B", "same": "s", "own": "o"}
-    assert merged([a, b]) == {"scope": "A; B", "same": "s", "own": "o"}
-    assert merged([merged([a, b]), b, a]) == merged([a, b])
-    assert merged([{}, frozen(a), {}]) == a
-    assert merged([]) == {}
-
-
-def test_merging_ends():
-    """However often: the text has a bound, and stays as it is once that is reached."""
-    text = {"trace": "x" * (3 * MOST_CHARACTERS), SOURCE: "first"}
-    assert merged([text, text]) == text
-    for i in range(2_000):
-        text = merged([text, {"trace": f"number {i}", SOURCE: f"node {i}"}])
-    assert len(text["trace"]) <= 3 * MOST_CHARACTERS + 10
-    names = text[SOURCE].split(", ")
-    assert names == ["first", *(f"node {i}" for i in range(MOST_SOURCES - 1)), "..."]
-    short: dict[str, str] = {}
-    for i in range(2_000):
-        short = dict(merged([short, {"trace": f"number {i}"}]))
-    assert MOST_CHARACTERS / 2 < len(short["trace"]) < 2 * MOST_CHARACTERS
-    assert short["trace"].endswith("...")

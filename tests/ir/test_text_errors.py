@@ -102,14 +102,6 @@ def test_errors_say_where_and_what(text: str, code: str, place: str, message: st
     assert caret == " " * (3 + column) + "^"
 
 
-def test_error_in_a_long_line_shows_the_part_around_it() -> None:
-    with pytest.raises(Error) as caught:
-        parse_graph(body(f"my::op[a={list(range(1000))}, b=?]()"))
-    _, line, caret = caught.value.message.split("\n")
-    assert len(line) < 130
-    assert line[caret.index("^")] == "?"
-
-
 def test_values_of_blocks_are_visible_inside_only() -> None:
     text = """\
 graph(%c : bool):

@@ -39,13 +39,6 @@ def test_what_is_declared_of_outputs_and_the_record() -> None:
     assert irc.compile(module.graphs["f"], "none").sizes == {}
 
 
-@pytest.mark.parametrize("read", [parse_module, parse_graph])
-def test_again_is_nothing_new(read: Any) -> None:
-    target = read("graph(%x : Float(batch)):\n  %y : Float(batch) = onnx::Neg(%x)\n  return (%y)\n")
-    report = PassManager(f"({BATCH},cse,{BATCH},canonicalize)*3", ["verify-changed"]).run(target)
-    assert report.stats["fix-sizes.fixed"] == 1
-
-
 # -- what is wrong ---------------------------------------------------------------
 
 

@@ -14,7 +14,6 @@ from irc.passes import InPlace, PassContext, PassManager
 from irc.passes.in_place import LastUses
 from irc.passes.remove_mutation.family import functional_kind
 from irc.runtime.plan import without_kernels
-from tests.counting import analyses
 from tests.graphs import ir, typed_ir
 from tests.operators import POINTWISE
 from tests.passes.helpers import (
@@ -42,10 +41,6 @@ def stays(body: str, why: str) -> None:
     text = ir("x: Float(2, 4) " * body.startswith("->") + body)
     assert why in reasons(text)["y"]
     assert not transform(text, "in-place").value("y").node.kind.endswith("_")
-
-
-def test_an_operator_without_operands_is_left_alone() -> None:
-    assert_unchanged("graph():\n  %y : Tensor = aten::neg()\n  return (%y)\n", "in-place")
 
 
 # -- where it is right ---------------------------------------------------------
@@ -322,21 +317,6 @@ def test_long_chains_are_linear(spy):
     report = PassManager("in-place").run(graph)
     assert report.stats["in-place.in_place"] == 500
     assert asked.call_count <= 5 * 500
-
-
-def test_one_analysis_serves_the_whole_pass():
-    graph = Graph()
-    b = Builder(graph)
-    x = graph.add_input(types.tensor(DType.FLOAT, (2,)))
-    value = b.op("onnx::Softmax", x, type=x.type)
-    for _ in range(20):
-        value = b.op("onnx::Neg", value, type=x.type)
-    graph.set_outputs([value])
-    ctx = PassContext()
-    with analyses() as built:
-        assert InPlace().run(graph, ctx)
-    assert built.call_count == 1
-    assert ctx.alias_db(graph).solves == 1
 
 
 def test_less_memory_at_the_peak():

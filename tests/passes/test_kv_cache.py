@@ -58,22 +58,6 @@ def test_a_capture_in_a_branch():
     assert_becomes(BRANCH, "growable", BRANCH.replace("onnx::Concat", "irc::append_"))
 
 
-def test_several_new_parts_are_put_together_first():
-    before = """
-graph(%past : Float(*), %x : Float(1), %y : Float(2)):
-  %present : Float(*) = onnx::Concat[axis=0, since_version=13](%past, %x, %y)
-  return (%present)
-"""
-    after = """
-graph(%past : Float(*), %x : Float(1), %y : Float(2)):
-  %0 : Float = onnx::Concat[axis=0, since_version=13](%x, %y)
-  %present : Float(*) = irc::append_[axis=0, since_version=13](%past, %0)
-  return (%present)
-"""
-    assert_becomes(before, "growable", after)
-    assert_same_results(parse_graph(before), parse_graph(after), np.ones(3, F), np.zeros(1, F), np.ones(2, F))
-
-
 def test_the_operand_may_be_used_later_for_appending_changes_nothing_of_it():
     text = typed_ir("past, x: Float(*)", "present = Concat(past, x, axis=0); sum = ReduceSum(past)", "present, sum")
     assert_becomes(text, "growable", text.replace("onnx::Concat", "irc::append_"))
@@ -87,25 +71,9 @@ def test_what_is_extended_twice():
 # -- where not --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "%a : Float(*) = onnx::Relu(%past)\n  %y : Float(*) = onnx::Concat[axis=0](%a, %x)",  # computed anew each time
-        "%a : Float(*) = onnx::Concat[axis=0](%past, %x)\n  %y : Float(*) = onnx::Relu(%a)",  # does not leave
-        "%y : Float(*) = onnx::Concat[axis=0](%past)",
-    ],
-)
-def test_what_does_not_come_back_stays(body):
-    assert_unchanged(f"graph(%past : Float(*), %x : Float(*)):\n  {body}\n  return (%y)", "growable")
-
-
 def test_what_a_loop_makes_anew_in_each_iteration_stays():
     made = "%made : Float(1) = onnx::Relu(%x)\n      %longer : Float(*) = onnx::Concat[axis=0](%made, %held)"
     assert_unchanged(LOOP.replace("%longer : Float(*) = onnx::Concat[axis=0](%held, %x)", made), "growable")
-
-
-def test_strings_stay():
-    assert_unchanged(CACHE.replace("Float", "String"), "growable")
 
 
 @pytest.mark.parametrize("written", ["past", "present"])

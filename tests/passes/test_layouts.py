@@ -212,22 +212,6 @@ def test_an_operator_that_does_nothing_but_lay_out_stays_where_that_is_seen(made
         check_seen(body, "canonicalize", "default")
 
 
-@pytest.mark.parametrize("made", NOTHING_TO_DO)
-def test_an_operator_that_does_nothing_goes_where_layouts_are_not_seen(made):
-    graph = parse_graph(
-        operated(f"r: Float(2, 3) = {made.format('e')}; o: Float(2, 3) = neg(r); z = stride(x)", "o, z")
-    )
-    run_passes(graph, "canonicalize")
-    assert made.partition("(")[0] not in kinds(graph)
-
-
-@pytest.mark.parametrize("made", ["Identity(d)", "dropout(d, 0.5, False)"])
-def test_an_operator_that_gives_its_operand_itself_goes_even_so(made):
-    graph = parse_graph(operated(f"r: Float(2, 3) = {made}; o = stride(r)", "o"))
-    run_passes(graph, "canonicalize")
-    assert made.partition("(")[0] not in kinds(graph)
-
-
 def test_a_scale_is_not_folded_into_a_product_whose_layout_is_seen():
     scaled = """
 weights: Float(6, 2) = prim.Constant(value=tensor([1., 2., 3., 4., 5., 6., 7., 8., 9., 0., 1., 2.]))

@@ -8,7 +8,7 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Graph, parse_graph, parse_module
+from irc.ir import Graph, parse_graph
 from irc.passes import Pass, PassContext, PassManager, Repeat, create, create_instruments
 from irc.passes.instruments import (
     INSTRUMENTS,
@@ -53,66 +53,10 @@ def graph() -> Graph:
     return parse_graph(TEXT)
 
 
-def test_report():
-    report = PassManager("cse,dce,cse").run(graph())
-    assert [(run.name, run.changed) for run in report.passes] == [("cse", True), ("dce", True), ("cse", False)]
-    assert all(run.seconds >= 0 for run in report.passes)
-    assert report.stats["cse.merged"] == 1
-    assert report.stats["dce.erased"] == 1
-    assert report.stats["alias.built"] == 1  # cse and dce keep it right
-    assert report.changed
-
-
-def test_passes_may_be_given_as_objects_and_names():
-    manager = PassManager([create("cse"), "dce", Repeat((create("cse"),), 2)])
-    assert str(manager) == "cse,dce,(cse)*2"
-    assert manager.run(graph()).changed
-
-
-@pytest.mark.parametrize(
-    ("pieces", "text"),
-    [
-        (["default"], "default"),
-        (["none"], "none"),
-        (["fuse{max-size=8}", create("dce")], "fuse{max-size=8},dce"),
-        (["default,in-place", Repeat((create("cse"),), 2)], "default,in-place,(cse)*2"),
-        (["(cse,dce)*3", ""], "(cse,dce)*3"),
-        ([Repeat(("cse,dce", Repeat(("dce",), 2)), 3)], "(cse,dce,(dce)*2)*3"),  # type: ignore[arg-type]
-    ],
-)
-def test_what_text_takes_is_taken_piece_by_piece_too(pieces: list[Pass | Repeat | str], text: str) -> None:
-    assert PassManager(pieces).pipeline == PassManager(text).pipeline
-    assert irc.compile(graph(), pieces).report.pipeline == str(PassManager(text))
-
-
 def test_what_is_wrong_with_a_piece_of_text_is_shown_as_in_text() -> None:
     with pytest.raises(Error, match=r"no pass is called 'csse' \(did you mean 'cse'\?\)(.|\n)*\^") as error:
         PassManager(["dce", "csse"])
     assert error.value.code == "IRC301"
-
-
-def test_a_pass_that_has_seen_the_present_graph_does_not_run_again():
-    runs = []
-    passes = [custom(lambda g, ctx: bool(runs.append("ran")), label) for label in ("1", "2")]
-    report = PassManager([passes[0], passes[1], passes[0], create("dce"), passes[0]]).run(graph())
-    assert [run.name for run in report.passes] == ["custom", "custom", "dce", "custom"]
-    assert len(runs) == 3
-
-
-def test_repeat_stops_when_a_round_changes_nothing():
-    left = [3]
-
-    def action(g: Graph, ctx: PassContext) -> bool:
-        left[0] -= 1
-        node = next(iter(g.nodes))
-        node.name = str(left[0])
-        return left[0] > 0
-
-    assert len(PassManager([Repeat((custom(action), create("cse")), 10)]).run(graph()).passes) == 4
-    left[0] = 100
-    report = PassManager([Repeat((custom(action), create("inline")), 5)]).run(graph())
-    assert left[0] == 95 + 4  # its own change does not make it run again
-    assert not report.remarks
 
 
 def test_repeat_says_when_it_gives_up():
@@ -139,21 +83,6 @@ def test_every_graph_of_a_module_is_done():
     assert report.stats["dce.erased"] == 1
     assert [run.name for run in report.passes] == ["dce", "inline", "dce"]
     assert list(module.graphs) == ["main"]
-
-
-def test_context():
-    def action(g: Graph, ctx: PassContext) -> bool:
-        db = ctx.alias_db(g)
-        assert ctx.alias_db(g) is db is ctx.built_alias_db(g)
-        ctx.drop_alias_db(g)
-        assert ctx.built_alias_db(g) is None
-        ctx.count("seen", 2)
-        ctx.note(next(iter(g.nodes)), "is the first")
-        return False
-
-    report = PassManager([custom(action)]).run(graph())
-    assert report.stats == {"custom.seen": 2, "alias.built": 1}
-    assert [str(note) for note in report.remarks] == ["custom: %a = onnx::Neg: is the first"]
 
 
 # -- instruments -----------------------------------------------------------------
@@ -388,23 +317,3 @@ def test_a_pass_that_does_not_keep_what_a_model_is_called_by_is_refused(says) ->
         irc.compile(graph(), ["cse", spoil], check=True)
     assert caught.value.code == "IRC305"
     assert PassManager([spoil]).run(graph()).changed  # a graph alone is the business of whoever runs passes on it
-
-
-def test_functions_may_change_their_ends() -> None:
-    module = parse_module(TEXT + "graph f(%x : Float(2)):\n  %y : Float(2) = onnx::Neg(%x)\n  return (%y)\n")
-    PassManager([custom(lambda graph, ctx: graph.name == "f" and graph.set_outputs([]) is None)]).run(module)
-    assert [v.name for v in module.main.outputs] == ["y"] and not module.graphs["f"].outputs
-
-
-def test_rules_of_canonicalize_are_transformations_too() -> None:
-    text = (
-        "graph(%x : Float(2)):\n  %a : Float(2) = onnx::Identity(%x)\n  %b : Float(2) = onnx::Neg(%a)\n  return (%b)\n"
-    )
-    limited, free = parse_graph(text), parse_graph(text)
-    stream = io.StringIO()
-    PassManager("canonicalize", [OptimisationLimit(0, stream)]).run(limited)
-    report = PassManager("canonicalize", [OptimisationLimit(9, stream)]).run(free)
-    assert str(limited) == str(parse_graph(text)) and report.passes[0].changed
-    assert stream.getvalue() == (
-        "# 0 transformations; the last: none\n# 1 transformations; the last: canonicalize at %a = onnx::Identity\n"
-    )

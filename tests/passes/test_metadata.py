@@ -5,7 +5,6 @@ import pytest
 
 import irc
 from irc.ir import parse_module
-from tests.graphs import ir
 
 TURNS = {
     "aten::t_": "",
@@ -65,16 +64,6 @@ def test_two_views_stay_two_tensors(view: str, turn: str, of: str, inside: bool)
     for found in others:
         assert {k: v.shape for k, v in found.items()} == {k: v.shape for k, v in plain.items()}
         assert all(np.array_equal(found[k], v) for k, v in plain.items())
-
-
-def test_equal_views_still_merge_where_only_elements_are_written() -> None:
-    text = ir("""
-        x: Tensor -> c
-        one: int = prim.Constant(value=1); order = prim.ListConstruct(one, 0); sizes = prim.ListConstruct(one, one)
-        y = neg(x); a = t(y); b = t(y); w = relu_(y); c = add(a, b, one)
-    """)
-    model = irc.compile(parse_module(text), passes="cse")
-    assert [node.kind for node in model.graph.nodes].count("aten::t") == 1
 
 
 ITSELF = {

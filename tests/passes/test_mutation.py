@@ -13,10 +13,9 @@ import irc
 from irc.ir import Graph, Module
 from irc.passes import PassContext, registry
 from irc.passes.constant_fold import ConstantFold
-from irc.passes.merging import Cse
 from irc.runtime.plan import lower
 from tests.graphs import ir_module
-from tests.passes.helpers import cases, kinds, run_passes
+from tests.passes.helpers import cases, run_passes
 
 X = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
 Y = np.array([[2, 0, -1], [3, -3, 1]], np.float32)
@@ -213,15 +212,6 @@ def test_elements_of_a_given_list_are_read_again():
 
 
 # -- and passes still do what they are for -------------------------------------
-
-
-def test_a_write_made_functional_may_be_merged_with_what_it_equals():
-    target = ir_module(
-        "x: Tensor", "a = clone(x); one: int = prim.Constant(value=1); b = add(a, one); w = add_(a, one)", "b, w"
-    )
-    assert not Cse().run(target.main, PassContext(target))
-    run_passes(target, "remove-mutation,cse,dce")
-    assert kinds(target.main) == ["clone", "add", "overwrite"], "which keeps the element type of what was written"
 
 
 def test_copies_of_constants_are_folded_unless_something_writes_into_them():

@@ -115,12 +115,3 @@ def test_scales_and_biases_of_other_shapes_stay_outside() -> None:
     x = RNG.standard_normal((1, 2, WIDTH)).astype(np.float32)
     normal = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
     np.testing.assert_allclose(only(model.run({"x": x}).values()), normal * 3 + 1, rtol=1e-5, atol=1e-5)
-
-
-def test_one_row_is_normalised_as_among_others() -> None:
-    """By root mean squares; decoders have one row at a time."""
-    model = irc.compile(decomposed(18, centered=False))
-    x = RNG.standard_normal((1, 3, WIDTH)).astype(np.float32)
-    together = only(model.run({"x": x}).values())
-    for i in range(3):
-        np.testing.assert_allclose(only(model.run({"x": x[:, i : i + 1]}).values())[0, 0], together[0, i], rtol=1e-6)
