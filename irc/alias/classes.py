@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 
 from irc.alias.db import AliasDb
 from irc.alias.facts import Kind
@@ -36,8 +36,13 @@ class MemoryClasses:
         self._new()  # ESCAPED, which swallows any other
         self._locations: dict[Value, tuple[int, ...]] = {}
 
-    def add(self, db: AliasDb) -> None:
-        """Add the values of the graph that ``db`` analyses; it must not change afterwards. ``db`` is not kept."""
+    def add(self, db: AliasDb, loose: Collection[Value] = ()) -> None:
+        """Add the values of the graph that ``db`` analyses; it must not change afterwards. ``db`` is not kept.
+
+        Args:
+            db: the analysis.
+            loose: lists that hold what they do and nothing else: their elements need not be of one class.
+        """
         by_set: dict[LocationSet, tuple[int, ...]] = {EMPTY: _UNKNOWN}
         values = db.values_in_order()
         crowds = [value for value in values if isinstance(db.reach_set(value), BigSet)]
@@ -45,8 +50,14 @@ class MemoryClasses:
         numbers = dict.fromkeys(members(db.reach_set(crowds)), ESCAPED)
         for value in values:
             reach = db.reach_set(value)
+            if value in loose and not isinstance(reach, BigSet):
+                self._locations[value] = self._numbers(db, reach, numbers) or _UNKNOWN
+                continue
             if reach not in by_set:
                 by_set[reach] = _UNKNOWN if isinstance(reach, BigSet) else self._numbers(db, reach, numbers)
+                first, *others = by_set[reach]
+                for other in others:
+                    self._joined.join(first, other)
             self._locations[value] = by_set[reach]
 
     def add_fresh(self, values: Iterable[Value]) -> None:
@@ -82,14 +93,11 @@ class MemoryClasses:
         return self._joined.new()
 
     def _numbers(self, db: AliasDb, reach: LocationSet, numbers: dict[int, int]) -> tuple[int, ...]:
-        """The numbers of the locations in ``reach``, which are joined; ``numbers`` has those of earlier calls."""
+        """The numbers of the locations in ``reach``; ``numbers`` has those of earlier calls."""
         for location in members(reach):
             if location not in numbers:
                 numbers[location] = self._new() if db.is_private(location, self._kinds) else ESCAPED
-        first, *others = found = tuple(dict.fromkeys(numbers[location] for location in members(reach)))
-        for other in others:
-            self._joined.join(first, other)
-        return found
+        return tuple(dict.fromkeys(numbers[location] for location in members(reach)))
 
 
 class _Joined:

@@ -87,6 +87,7 @@ CONCAT = "onnx::Concat"
 
 _WITH_AXIS = frozenset({APPEND, CONCAT})
 _OF_LIST = "aten::cat"
+_STACK = "aten::stack"
 
 
 class Join(NamedTuple):
@@ -103,15 +104,26 @@ def joined(node: Node) -> Join | None:
     """
     if node.kind in _WITH_AXIS:
         axis, parts = node.attributes.get("axis"), node.inputs
-    elif node.kind == _OF_LIST and 1 <= len(node.inputs) <= 2:
-        made = node.inputs[0].made_by("prim::ListConstruct")
-        if made is None or made.output.user_count != 1 or not made.output.uses_by(node):
-            return None
-        axis, parts = _dimension(node), made.inputs
-    else:
+        return Join(parts, axis) if type(axis) is int and parts and len(node.outputs) == 1 else None
+    return _joined_list(node) if node.kind == _OF_LIST else None
+
+
+def assembled(node: Node) -> Join | None:
+    """The tensors that ``node`` concatenates or stacks, as `joined`; the axis is of the result."""
+    return _joined_list(node) if node.kind == _STACK else joined(node)
+
+
+def is_list_joined(node: Node) -> bool:
+    """Whether ``node`` joins the elements of a list that nothing else uses."""
+    return node.kind in (_OF_LIST, _STACK) and _joined_list(node) is not None
+
+
+def _joined_list(node: Node) -> Join | None:
+    """The elements of the list that ``node`` joins, if nothing else uses it."""
+    if not 1 <= len(node.inputs) <= 2 or len(node.outputs) != 1:
         return None
-    return Join(parts, axis) if type(axis) is int and parts and len(node.outputs) == 1 else None
-
-
-def _dimension(node: Node) -> object:
-    return 0 if len(node.inputs) == 1 else constant_value(node.inputs[1])
+    made = node.inputs[0].made_by("prim::ListConstruct")
+    if made is None or made.output.user_count != 1 or not made.output.uses_by(node):
+        return None
+    axis = 0 if len(node.inputs) == 1 else constant_value(node.inputs[1])
+    return Join(made.inputs, axis) if type(axis) is int and made.inputs else None

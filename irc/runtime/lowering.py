@@ -28,7 +28,7 @@ from irc.ir.region_flow import inner_graph
 from irc.ir.tensor import Tensor
 from irc.ir.types import FUNCTION
 from irc.ir.verify.operator_rules import check_form
-from irc.ops.axes import joined
+from irc.ops.axes import APPEND, assembled, joined
 from irc.ops.layouts import sees_layouts, sees_storage
 from irc.ops.opaque import is_opaque
 from irc.ops.plugins import fault_of
@@ -36,7 +36,19 @@ from irc.ops.pointwise import reads_first
 from irc.runtime.arguments import fault_of_form
 from irc.runtime.backends import Backend, CompiledGroup, Declined, Unsupported, suits_nothing
 from irc.runtime.binding import bind, binder_of_others, interrupts, unsupported, writes_over
-from irc.runtime.destinations import delayed, form_follows, sources, step_around, step_into
+from irc.runtime.destinations import (
+    Assembly,
+    Destination,
+    Part,
+    array_in,
+    delayed,
+    form_follows,
+    made_for,
+    makes_new,
+    sources,
+    step_around,
+    step_into,
+)
 from irc.runtime.execution import (
     Code,
     Instruction,
@@ -177,8 +189,10 @@ class Lowering:
         self._regions: list[int] = [_NOWHERE]  # by slot
         self._region = _NOWHERE
         self._new_region = count(1).__next__
-        self._destinations: dict[int, int] = {}
-        """Slot of a result -> slot of the array that it is copied to."""
+        self._destinations: dict[int, Destination] = {}
+        """By the slot of a result: what it is to be copied to."""
+        self._parts: dict[Value, Part] = {}
+        """Results that are to be copied to what is assembled of them."""
         self._rows: dict[Value, int] = {}
         """Rows that loops stack -> slots for where they are stacked."""
         self._inside = 0  # of how many groups and branches of Ifs, one inside of the other, code is being lowered
@@ -262,9 +276,9 @@ class Lowering:
             found = [Instruction(self._kernel(node, ins, outs, dead), node, ins, outs, dead)]
             code.kernels += 1
             code.in_place += writes_over(node)
-        destination = self._destinations.get(outs[0]) if len(outs) == 1 else None
-        if destination is not None and [each.node for each in found] == [node]:
-            found = [self._into(found[0], destination)]
+        places = [(slot, self._destinations[slot]) for slot in outs if slot in self._destinations]
+        if places and [each.node for each in found] == [node]:
+            found = [self._into(found[0], places)]
         live.update([slot for slot in live.captured.union(ins) if self._regions[slot] != _NOWHERE])
         return found
 
@@ -279,28 +293,62 @@ class Lowering:
     def _note_destination(self, node: Node, value: Value, into: Value | None) -> None:
         """Note that ``node`` may make ``value`` in ``into``, or in a stack's next row, if it reads neither."""
         slot = self._rows.get(value) if into is None else self._slots[into]
-        is_kept = node in self.bound.prepared.lasting or binder_of_others(node) is not None
-        if slot is None or is_kept:
+        if slot is None or self._is_kept(node):
             return
+        shown = frozenset[int]() if into is None else self._shown[slot]
         others = [v for v in node.outputs if v is not value]
         read, held = (
             frozenset[int]().union(*(self._shown[each] for each in self.slots(of))) for of in (node.inputs, others)
         )
-        shown = frozenset[int]() if into is None else self._shown[slot]
         made = self._slots[value]
         if read.isdisjoint(shown) and self._shown[made].isdisjoint(read | shown | held):
-            self._destinations[made] = slot
+            self._destinations[made] = array_in(slot)
 
-    def _into(self, each: Instruction, destination: int) -> Instruction:
-        """``each``, which makes its result in the array in slot ``destination`` if it can."""
+    def _is_kept(self, node: Node) -> bool:
+        """Whether the kernel of ``node`` keeps its results, or may, so that they lie where it wants."""
+        return node in self.bound.prepared.lasting or binder_of_others(node) is not None
+
+    def _into(self, each: Instruction, places: Sequence[tuple[int, Destination]]) -> Instruction:
+        """``each``, which makes its results in the arrays of their destinations if it can."""
         step, node, ins, outs, dead = each
         if node.kind == GROUP:
-            return each._replace(step=step_into(step, step, ins, outs[0], destination))
+            return each._replace(step=step_into(step, step, ins, places))
         kernel = self.bound.kernel(node)
-        if not takes_out(kernel):
+        if not takes_out(kernel) or (assembled(node) and isinstance(places[0][1], Part)):  # it is in its place already
             return each
         into = placed_step(kernel, ins, outs, dead, directly=False)
-        return each._replace(step=step_into(into, step, ins, outs[0], destination))
+        return each._replace(step=step_into(into, step, ins, places))
+
+    def _assembled(self, node: Node, step: Step, ins: Slots, outs: Slots, dead: Slots) -> Step:
+        """``step``, which joins tensors, with parts made in the result if nothing needs them afterwards."""
+        join = assembled(node)
+        if join is None or node.kind == APPEND or self.sees_storage or self._is_kept(node):
+            return step
+        destination = self._destinations.get(outs[0])
+        outer = destination if isinstance(destination, Part) else None
+        parts = [(i, value) for i, part in enumerate(join.parts) for value in made_for(part, node.block)]
+        times = Counter(value for _, value in parts)
+        parts = [(i, value) for i, value in parts if times[value] == 1 and self._makes_part(value)]
+        if not parts and outer is None:
+            return step
+        whole = Assembly(self._new_slot(node.output, _NOWHERE), outer)
+        for i, value in parts:
+            self._parts[value] = Part(whole, i)
+        self._note_parts([value for _, value in parts])
+        return whole.step(step, ins, outs[0], dead, join.axis)
+
+    def _makes_part(self, value: Value) -> bool:
+        """Whether ``value`` may be made in memory that is another value's after the node being lowered."""
+        node = value.node
+        if node is None or self._is_kept(node) or not (form_follows(node) or assembled(node)):
+            return False
+        return self._is_free(self._storage.of(value)) and makes_new(node)
+
+    def _note_parts(self, values: Iterable[Value]) -> None:
+        """Note what ``values`` are made in, of those that have slots: in branches of Ifs, they get them later."""
+        for value in values:
+            if value in self._parts and value in self._slots:
+                self._destinations.setdefault(self._slots[value], self._parts[value])
 
     def _special(self, node: Node) -> Special | None:
         """How to lower ``node`` if it is neither a kernel call nor a group of ordinary steps; else None."""
@@ -325,6 +373,7 @@ class Lowering:
         """Slots for ``values``, in this region, except for values that have one in ``given``."""
         slots = tuple([given[value] if value in given else self._new_slot(value, self._region) for value in values])
         self._slots.update(zip(values, slots))
+        self._note_parts(values if self._parts else ())
         return slots
 
     def _new_slot(self, value: Value, region: int) -> int:
@@ -358,9 +407,9 @@ class Lowering:
         step = call_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.sees_storage)
         join = joined(node)
         ends = [i for i in (0, -1) if join is not None and self._is_free(self._storage.of(join.parts[i]))]
-        if join is None or not ends:
-            return step
-        return step_around(step, ends, ins, outs[0], dead, join.axis, self.sees_storage)
+        if join is not None and ends:
+            step = step_around(step, ends, ins, outs[0], dead, join.axis, self.sees_storage)
+        return self._assembled(node, step, ins, outs, dead)
 
     def emptied(self, ins: Slots) -> Slots:
         """The slots that the step being lowered, which reads ``ins``, must empty; its blocks come first."""

@@ -27,7 +27,7 @@ from irc.alias.rules import is_functional
 from irc.ir import Block, Graph, Node, Value
 from irc.ir.kinds import CONSTANT, LOOPS, SCAN
 from irc.ir.region_flow import carried, inner_graph, is_batched
-from irc.ops.axes import APPEND, joined
+from irc.ops.axes import APPEND, is_list_joined, joined
 from irc.ops.registry import record
 from irc.runtime.arguments import values_at
 from irc.runtime.prepack import lasting_nodes
@@ -166,7 +166,8 @@ class Storage:
         return self._captors.get(storage, set())
 
     def _add(self, db: AliasDb) -> None:
-        self._classes.add(db)
+        lists = {node.inputs[0] for node in db.graph.walk() if is_list_joined(node)}
+        self._classes.add(db, lists)
         self.written.update(_written(db))
         for node in db.graph.walk():
             group = inner_graph(node)

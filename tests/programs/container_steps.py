@@ -1,9 +1,13 @@
 """Steps that make lists, tuples, dictionaries and optionals, change them, and take them apart."""
 
+import numpy as np
+
 from irc.ir import Value
+from irc.ir.types import TENSOR, ListType
+from tests.programs import torch_steps
 from tests.programs.any_steps import new_bag
-from tests.programs.kinds import FLOAT, KEYS, LONG, Bag, Kind, Map, Opt, Seq, Tens, Tup, fits
-from tests.programs.maker import Maker
+from tests.programs.kinds import BOOL, FLOAT, KEYS, LONG, Bag, Kind, Map, Opt, Seq, Tens, Tup, fits
+from tests.programs.maker import Maker, small
 from tests.programs.torch_steps import Step
 
 
@@ -114,6 +118,46 @@ def join(m: Maker) -> None:
         m.emit("aten::select", [joined, m.number(0), m.number(m.between(-1, 0))], Tens(k.dtype, inner))
 
 
+def join_new(m: Maker) -> None:
+    """Some tensors, most of them new, as one: maybe one of them twice, or of several element types."""
+    stacks, mixed = m.flip(), not m.below(4)
+    x = m.tensor(lambda k: 1 <= k.rank <= 3)
+    k = m.kind(x)
+    axis = m.pick([0, 0, 0, m.below(k.rank + stacks)])
+    rest = k.shape if stacks else (*k.shape[:axis], *k.shape[axis + 1 :])
+
+    def match(o: Kind) -> bool:
+        if not isinstance(o, Tens) or o.rank != k.rank or not (mixed or o.dtype is k.dtype):
+            return False
+        return (o.shape if stacks else (*o.shape[:axis], *o.shape[axis + 1 :])) == rest
+
+    parts = [x, *(m.choose(m.candidates(match) or [x]) for _ in range(m.below(4)))]
+    parts = [_computed(m, part) if m.below(3) else part for part in parts]
+    sizes = [m.kind(part).shape[axis] if not stacks else 1 for part in parts]
+    shape = (*rest[:axis], sum(sizes), *rest[axis:])
+    if not small(shape):
+        return
+    of_types = {m.kind(part).dtype for part in parts}
+    dtype = next(each for each in (FLOAT, LONG, BOOL) if each in of_types)
+    if m.below(6) or len({m.kind(part) for part in parts}) > 1:
+        made = m.builder.op("prim::ListConstruct", *parts, type=ListType(TENSOR))
+    else:  # others may use the list
+        made = m.emit("prim::ListConstruct", parts, Seq(Tens(dtype, k.shape, frozen=True), len(parts)))
+    m.emit("aten::stack" if stacks else "aten::cat", [made, m.number(axis)], Tens(dtype, shape))
+
+
+def _computed(m: Maker, x: Value) -> Value:
+    """A tensor of the same kind that is made here, or a view of one."""
+    k = m.kind(x)
+    if k.dtype is BOOL:
+        return m.emit("aten::logical_not", [x], Tens(BOOL, k.shape))
+    made = m.emit(m.pick(["aten::relu", "aten::neg", "aten::clone"]), [x], Tens(k.dtype, k.shape))
+    if m.below(4):
+        return made
+    flat = m.emit("aten::reshape", [made, m.ints([-1])], Tens(k.dtype, (int(np.prod(k.shape)),))) if k.shape else made
+    return m.emit("aten::view", [flat, m.ints(k.shape)], Tens(k.dtype, k.shape)) if all(k.shape) else made
+
+
 # -- tuples, dictionaries ------------------------------------------------------
 
 
@@ -194,6 +238,7 @@ def optional(m: Maker) -> None:
 
 STEPS: dict[str, tuple[Step, ...]] = {
     "lists": (make_list, get_item, get_item, append, set_item, extend, join),
+    "joins": (join_new, join_new, join_new, torch_steps.unary, torch_steps.binary),
     "tuples": (make_tuple, unpack),
     "dictionaries": (make_dict, look_up, enter),
     "sequences": (sequence, sequence_at, sequence_insert, sequence_erase, sequence_length, split_to_sequence),

@@ -175,6 +175,13 @@ _DENSE = (
 dense = programs(_DENSE, size=24, dense=True)
 """Programs of many steps, of all of a few families: what shares, writes, branches and calls, close together."""
 
+joins = programs(
+    ("joins", "joins", "torch", "torch views", "torch writes", torch_steps.METADATA, "lists", "branches", "loops"),
+    size=24,
+    dense=True,
+)
+"""Programs that concatenate and stack much."""
+
 lasting = programs((*opaque_steps.STEPS, *_DENSE), size=24, dense=True)
 """The same with operators that are unknown, whose results depend on what ran before."""
 

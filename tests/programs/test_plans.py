@@ -12,9 +12,9 @@ from irc.runtime import execution
 from irc.runtime.model import CompiledModel
 from irc.runtime.plan import lower
 from irc.runtime.storage import Storage
-from tests.effort import examples
+from tests.effort import examples, tuned
 from tests.programs import opaque_steps
-from tests.programs.generator import Program, dense, lasting, programs
+from tests.programs.generator import Program, dense, joins, lasting, programs
 from tests.programs.groups import Cut, cuts, regroup
 from tests.programs.interpreter import arrays, share
 from tests.programs.running import Run, check_same, copied, expected
@@ -23,6 +23,11 @@ from tests.programs.running import Run, check_same, copied, expected
 @examples(200)
 @given(programs() | dense | lasting, st.just([]) | cuts)
 def test_plans_compute_what_the_interpreter_does(program: Program, groups: list[Cut]) -> None:
+    check_plan(program, groups)
+
+
+def check_plan(program: Program, groups: list[Cut]) -> None:
+    """Compare two runs of the plan of ``program`` with the interpreter."""
     wanted = expected(program)
     regroup(program.module, groups)
     plan = lower(program.graph)
@@ -32,6 +37,16 @@ def test_plans_compute_what_the_interpreter_does(program: Program, groups: list[
         outputs = plan.run(program.inputs(memory), counters)
         wanted.check(Run(copied(outputs), memory, list(opaque_steps.calls)))
         assert counters.kernels >= counters.in_place
+
+
+@examples(200)
+@given(joins, st.just([]) | cuts)
+def test_parts_that_are_made_where_they_are_joined_are_what_they_are_elsewhere(
+    program: Program, groups: list[Cut]
+) -> None:
+    """Views, tensors that are there twice or written later, in lists of others, branches and loops."""
+    with tuned("irc.runtime.destinations.LEAST", 0):
+        check_plan(program, groups)
 
 
 @examples(50)

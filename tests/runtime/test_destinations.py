@@ -7,6 +7,8 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.ir import parse_graph
+from irc.runtime import destinations
+from tests.effort import Tune
 
 HEAD = """graph(%x : Float(6, 8), %y : Float(6, 8)):
   %0 : int = prim::Constant[value=0]()
@@ -296,9 +298,13 @@ CACHES = {  # lines, parts, what is returned, what an iteration makes, and how m
 }
 
 
+@pytest.mark.parametrize("least", [0, destinations.LEAST])
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize("case", CACHES)
-def test_rows_are_written_between_parts_that_lie_in_their_places(case: str, backend: str) -> None:
+def test_rows_are_written_between_parts_that_lie_in_their_places(
+    case: str, backend: str, least: int, tune: Tune
+) -> None:
+    tune("irc.runtime.destinations.LEAST", least)
     lines, parts, returned, step, count = CACHES[case]
     text = CACHE.replace("LINES", lines).replace("PARTS", parts).replace("RETURNED", returned)
     if returned == "%s":

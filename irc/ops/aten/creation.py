@@ -73,6 +73,7 @@ FAMILY.each(
     "random_ exponential_",
     effects=Effects.RANDOM,
 )
+FAMILY.each("clone", value_operands=())
 FAMILY.shape("clone")(like_first)
 FAMILY.shape("bernoulli", "poisson")(like_first_if_float)
 

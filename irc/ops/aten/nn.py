@@ -135,6 +135,12 @@ FAMILY.each(
     "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
     "convolution _convolution _convolution_mode",
     widened=(1, 2),
+    value_operands=tuple(range(3, 12)),
+)
+FAMILY.each(
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d "
+    "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d",
+    value_operands=tuple(range(1, 6)),
 )
 FAMILY.each("scaled_dot_product_attention", effects=Effects.RANDOM, random_switch="dropout_p")
 

@@ -68,44 +68,49 @@ def _paddings(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Si
     return (*(t // 2 for t in totals), *(t - t // 2 for t in totals))
 
 
-def conv(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
+def conv(x: Array, weight: Array, bias: Array | None = None, *options: Any, out: Array | None = None) -> Array:
     """Cross-correlation of ``x`` (N?, C, spatial...) with ``weight`` (O, C / groups, kernel...)."""
     stride, padding, dilation, groups = filled(options, 1, 0, 1, 1)
-    return _convolved(x, weight, bias, stride, padding, dilation, False, 0, groups)
+    return _convolved(x, weight, bias, stride, padding, dilation, False, 0, groups, out=out)
 
 
-def conv_transpose(x: Array, weight: Array, bias: Array | None = None, *options: Any) -> Array:
+def conv_transpose(
+    x: Array, weight: Array, bias: Array | None = None, *options: Any, out: Array | None = None
+) -> Array:
     """The transpose of `conv`, with ``weight`` (C, O/groups, kernel...)."""
     stride, padding, output_padding, groups, dilation = filled(options, 1, 0, 0, 1, 1)
-    return _convolved(x, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return _convolved(x, weight, bias, stride, padding, dilation, True, output_padding, groups, out=out)
 
 
 @aten("convolution", "_convolution")
-def convolution(x: Array, weight: Array, bias: Array | None, *options: Any) -> Array:
+def convolution(x: Array, weight: Array, bias: Array | None, *options: Any, out: Array | None = None) -> Array:
     """Either, of any rank."""
     if x.ndim != weight.ndim:
         raise Error("IRC421", f"an input of {x.ndim} dimensions does not fit weights of {weight.ndim}")
-    return _convolved(x, weight, bias, *options[:6])
+    return _convolved(x, weight, bias, *options[:6], out=out)
 
 
-def _convolved(x: Array, weight: Array, bias: Array | None, *options: Any) -> Array:
-    """Options: stride, padding, dilation, whether it is transposed, output padding, groups."""
+def _convolved(x: Array, weight: Array, bias: Array | None, *options: Any, out: Array | None) -> Array:
+    """Options: stride, padding, dilation, whether it is transposed, output padding, groups.
+
+    If ``out`` is given, it has the result in C order, whatever is returned.
+    """
     stride, padding, dilation, transposed, output_padding, groups = options
     rank = weight.ndim - 2
     if x.ndim == rank + 1:
-        return _convolved(x[None], weight, bias, *options)[0]
+        return _convolved(x[None], weight, bias, *options, out=None if out is None else out[None])[0]
     _check(x, weight, bias, groups, transposed)
     kernel = weight.shape[2:]
     steps, apart = spread(stride, rank, "stride"), spread(dilation, rank, "dilation")
     if not transposed:
         axes = windows(kernel, steps, _paddings(padding, kernel, steps, apart), apart).resolve(x.shape[2:], kernel)
-        return _formatted(convolve(x, weight, bias, groups, axes), x, weight)
+        return _formatted(convolve(x, weight, bias, groups, axes, out), x, weight)
     window = windows(kernel, steps, spread(padding, rank, "padding") * 2, apart)
     more = spread(output_padding, rank, "output_padding")
     if any(m >= max(s, d) for m, s, d in zip(more, steps, apart, strict=True)):
         raise Error("IRC424", f"output_padding is {list(more)}; it must be below the stride or dilation of its axis")
     axes = transposed_axes(window, x.shape[2:], kernel, more, ())
-    return _formatted(transpose_convolve(x, weight, bias, groups, axes), x, weight)
+    return _formatted(transpose_convolve(x, weight, bias, groups, axes, out=out), x, weight)
 
 
 def _check(x: Array, weight: Array, bias: Array | None, groups: int, transposed: bool) -> None:

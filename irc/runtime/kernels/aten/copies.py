@@ -48,8 +48,8 @@ def contiguous(x: Array, memory_format: int = layout.CONTIGUOUS) -> Array:
     return layout.in_format(x, memory_format)
 
 
-def clone(x: Array, memory_format: int | None = None) -> Array:
-    return placed(x, layout.empty_like(x, x.dtype, memory_format))
+def clone(x: Array, memory_format: int | None = None, *, out: Array | None = None) -> Array:
+    return placed(x, layout.empty_like(x, x.dtype, memory_format) if out is None else out)
 
 
 def convert(x: Array, dtype: AnyDType, memory_format: int | None = None) -> Array:

@@ -19,6 +19,7 @@ from irc.runtime.kernels.aten.element_types import element_of, is_integral, wide
 from irc.runtime.kernels.aten.registering import aten, table
 from irc.runtime.kernels.aten.views import part
 from irc.runtime.kernels.grid_sample import affine_points, sample_grid
+from irc.runtime.kernels.registry import Kernel
 from irc.runtime.kernels.resize import Taps, cubic_filter, gather_along, weigh, weigh_along
 from irc.runtime.kernels.shape import padded
 from irc.runtime.kernels.support import Array, c_order, check_size, counting, filled
@@ -136,10 +137,12 @@ Nearest = Callable[[int, int, float | None], Array]
 """``(size, out, scale)``: for each output, which input."""
 
 
-def _resized_nearest(x: Array, rank: int, size: Any, scales: Any, nearest: Nearest = _nearest) -> Array:
+def _resized_nearest(
+    x: Array, rank: int, size: Any, scales: Any, nearest: Nearest = _nearest, out: Array | None = None
+) -> Array:
     sizes, factors = _target(x, rank, size, scales)
     along = zip(x.shape[2:], sizes, factors, strict=True)
-    found = gather_along(x, {i: nearest(*side) for i, side in enumerate(along, 2)})
+    found = gather_along(x, {i: nearest(*side) for i, side in enumerate(along, 2)}, out)
     return layout.in_format(found, layout.format_of(x))
 
 
@@ -166,8 +169,11 @@ def _upsample(rank: int, places: Places, x: Array, size: Any, corners: bool, *sc
     return _resized(x, rank, size, _scales(size, scales), places, corners)
 
 
-def _upsample_nearest(rank: int, nearest: Nearest, x: Array, size: Any, *scales: Any) -> Array:
-    return _resized_nearest(x, rank, size, _scales(size, scales), nearest)
+def _upsample_nearest(rank: int, nearest: Nearest) -> Kernel:
+    def upsample(x: Array, size: Any, *scales: Any, out: Array | None = None) -> Array:
+        return _resized_nearest(x, rank, size, _scales(size, scales), nearest, out)
+
+    return upsample
 
 
 def _fixed_one(largest: float) -> float:
@@ -318,8 +324,8 @@ def constant_pad_nd(x: Array, widths: Sequence[int], value: Any = 0) -> Array:
 
 
 table(
-    **{f"upsample_nearest{n}d": partial(_upsample_nearest, n, _nearest) for n in (1, 2, 3)},
-    **{f"_upsample_nearest_exact{n}d": partial(_upsample_nearest, n, _nearest_exact) for n in (1, 2, 3)},
+    **{f"upsample_nearest{n}d": _upsample_nearest(n, _nearest) for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": _upsample_nearest(n, _nearest_exact) for n in (1, 2, 3)},
     **{f"upsample_{mode}{n}d": partial(_upsample, n, places) for (mode, n), places in _INTERPOLATIONS.items()},
     **{f"_upsample_{mode}2d_aa": partial(_upsample, 2, partial(_antialiased, mode)) for mode in _SMOOTH},
     **{f"reflection_pad{n}d": partial(_padding, "reflect", n) for n in (1, 2, 3)},

@@ -1,0 +1,159 @@
+"""Parts of what is concatenated or stacked: what is made in its place, outside of planned memory."""
+
+import numpy as np
+import pytest
+
+import irc
+from irc.runtime import execution
+from irc.runtime.plan import lower
+from tests.effort import Tune
+from tests.graphs import ir_graph
+from tests.programs.interpreter import interpret
+from tests.programs.running import copied
+
+LIST = "l: 'Tensor[]' = prim.ListConstruct"
+SHAPES = {"x": (1, 4, 8), "y": (1, 4, 8), "w": (0,), "q": (1, 8, 4), "s": (1, 4, 4)}
+CASES: dict[str, tuple[str, str, int]] = {  # statements, outputs, and how many results are in their places
+    "results": (f"{LIST}(relu(x), mul(y, 2)); c = cat(l, 1)", "c", 3),
+    "a result of another part": (f"a = relu(x); {LIST}(a, mul(a, y)); c = cat(l, 1)", "c", 3),
+    "results that are stacked": (f"{LIST}(relu(x), mul(y, 2)); c = stack(l, 0)", "c", 3),
+    "results along the last but one axis": (f"{LIST}(relu(x), mul(y, 2)); c = cat(l, -2)", "c", 3),
+    "views of results": (f"a = view(relu(x), [2, 2, 8]); {LIST}(a, view(exp(y), [2, 2, 8])); c = cat(l, 0)", "c", 3),
+    "an empty vector": (f"{LIST}(relu(x), relu(w), exp(y)); c = cat(l, 1)", "c", 3),
+    "no elements": (f"{LIST}(relu(w), exp(w)); c = cat(l, 0)", "c", 0),
+    "what is written before": (f"a = relu(x); i = neg_(a); {LIST}(exp(y), i); c = cat(l, 1)", "c", 4),
+    "what is written once it is in the list": (f"a = relu(x); {LIST}(a, exp(y)); i = neg_(a); c = cat(l, 1)", "c", 4),
+    "parts of parts": (
+        f"m: 'Tensor[]' = prim.ListConstruct(relu(x), exp(y)); {LIST}(neg(y), cat(m, 1)); c = cat(l, 1)",
+        "c",
+        5,
+    ),
+    "an input that is concatenated, as a part": (
+        f"m: 'Tensor[]' = prim.ListConstruct(x, y); {LIST}(neg(y), cat(m, 1)); c = cat(l, 1)",
+        "c",
+        2,
+    ),
+    "an input": (f"{LIST}(relu(x), y); c = cat(l, 1)", "c", 1),
+    "a slice": (f"{LIST}(relu(x), slice(exp(y), 1, 0, 2)); c = cat(l, 1)", "c", 1),
+    "a transposed tensor": (f"{LIST}(exp(y), transpose(relu(q), 1, 2)); c = cat(l, 1)", "c", 1),
+    "one tensor twice": (f"a = relu(x); {LIST}(a, exp(y), a); c = cat(l, 1)", "c", 0),
+    "one tensor, and a view of it": (f"a = relu(x); {LIST}(a, view(a, [1, 4, 8])); c = cat(l, 1)", "c", 0),
+    "what is read later": (f"a = relu(x); {LIST}(a, exp(y)); c = cat(l, 1); d = neg(a)", "c, d", 1),
+    "what is written later": (f"a = relu(x); {LIST}(a, exp(y)); c = cat(l, 1); i = add_(a, 1); d = neg(a)", "c, d", 2),
+    "what has a view that is written later": (
+        f"a = relu(x); v = select(a, 1, 0); {LIST}(a, exp(y)); c = cat(l, 1); i = add_(v, 1); d = neg(c)",
+        "c, d, v",
+        2,
+    ),
+    "a result that is written later": (f"{LIST}(relu(x), exp(y)); c = cat(l, 1); i = add_(c, 1)", "c", 4),
+    "an output": (f"a = relu(x); {LIST}(a, exp(y)); c = cat(l, 1)", "c, a", 1),
+    "a list that is an output": (f"{LIST}(relu(x), exp(y)); c = cat(l, 1)", "c, l", 0),
+    "a list that something is appended to": (
+        f"{LIST}(relu(x), exp(y)); k: 'Tensor[]' = append(l, neg(y)); c = cat(l, 1)",
+        "c",
+        0,
+    ),
+    "a tensor in another list": (
+        f"a = relu(x); m: 'Tensor[]' = prim.ListConstruct(a); {LIST}(a, exp(y)); c = cat(l, 1)",
+        "c, m",
+        1,
+    ),
+    "two element types": (f"{LIST}(relu(x), gt(y, 0)); c = cat(l, 1)", "c", 0),
+    "two element types of one size": (f"{LIST}(relu(x), to(y, 3, False, False)); c = cat(l, 1)", "c", 0),
+    "columns": (f"{LIST}(relu(x), exp(y)); c = cat(l, 2)", "c", 0),
+    "what two results are made of": (
+        f"a = relu(x); m: 'Tensor[]' = prim.ListConstruct(a, exp(y)); d = cat(m, 1); {LIST}(neg(y), a); c = cat(l, 1)",
+        "c, d",
+        4,
+    ),
+    "what is transposed in place": (
+        f"a = relu(s); i = transpose_(a, 1, 2); {LIST}(a, exp(s)); c = cat(l, 1)",
+        "c",
+        1,
+    ),
+    "what lies where a copied part goes": (
+        f"a = relu(s); b = slice(view(a, [1, 2, 8]), 1, 0, 2); i = transpose_(a, 1, 2); {LIST}(reshape(i, [1, 2, 8]), "
+        "b, exp(y)); c = cat(l, 1)",
+        "c",
+        1,
+    ),
+    "branches, of which one reads what it might write over": (
+        f"a = relu(x); b: bool = gt(size(x, 1), size(s, 1))\nr = prim.If(b)\nwith block(): yield a\n"
+        f"with block(): f = flip(a, [1]); e = add(flip(a, [2]), f); yield e\n{LIST}(exp(y), r); c = cat(l, 1)",
+        "c",
+        3,
+    ),
+    "results in a loop": (
+        "n: 'Tensor[]' = prim.ListConstruct()\nprim.Loop(5, True)\nwith block(i=int): "
+        f"{LIST}(mul(x, i), exp(y)); c = cat(l, 1); k: 'Tensor[]' = append(n, c); yield True",
+        "n",
+        5,
+    ),
+    "a result whose shape changes": (f"{LIST}(relu(masked_select(x, gt(x, 0)))); c = cat(l, 0)", "c", 0),
+    "what asks where storage begins": (
+        f"{LIST}(relu(x), exp(y)); c = cat(l, 1); n: int = storage_offset(c)",
+        "c, n",
+        0,
+    ),
+}
+
+
+def feeds_of(seed: int, shapes: dict[str, tuple[int, ...]] = SHAPES) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.integers(-4, 4, shape).astype(np.float32) for name, shape in shapes.items()}
+
+
+def graph_of(statements: str, outputs: str) -> irc.ir.Graph:
+    return ir_graph("x, y: Float(1, 4, 8); w: Float(0); q: Float(1, 8, 4); s: Float(1, 4, 4)", statements, outputs)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_made_in_its_place(case: str, tune: Tune) -> None:
+    tune("irc.runtime.destinations.LEAST", 0)
+    statements, outputs, count = CASES[case]
+    graph = graph_of(statements, outputs)
+    plan, earlier = lower(graph), []
+    for i in range(4):
+        feeds, run = list(feeds_of(i % 2 if i else 9).values()), execution.Run()
+        wanted = copied(interpret(graph, copied(feeds)))
+        earlier += zip(wanted, plan.run(feeds, run))
+        for a, b in earlier:  # results of earlier runs stay what they were
+            np.testing.assert_array_equal(a, b)
+    assert run.in_place == count
+
+
+@pytest.mark.parametrize("passes", ["none", "default"])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_models_compute_the_same_bits(backend: str, passes: str, tune: Tune) -> None:
+    found = []
+    for least in (0, 1 << 30):
+        tune("irc.runtime.destinations.LEAST", least)
+        for statements, outputs, _ in CASES.values():
+            model = irc.compile(graph_of(statements, outputs), passes=passes, backend=backend)
+            runs = [list(model.run(feeds_of(i)).values()) for i in (9, 0, 0, 1)]
+            found.append([x.tobytes() if isinstance(x, np.ndarray) else repr(x) for run in runs for x in run])
+    assert found[: len(CASES)] == found[len(CASES) :]
+
+
+def test_layouts_are_what_they_are_elsewhere(tune: Tune) -> None:
+    """Also if they change from run to run, with shapes or without."""
+    graph = ir_graph("x, y: Tensor", f"{LIST}(relu(x), exp(y)); c = cat(l, 1)", "c")
+    plan = lower(graph)
+    for shape, order in [((1, 4, 2, 3), "C")] * 3 + [((1, 4, 2, 3), "F"), ((1, 4, 3, 2), "C"), ((1, 4, 2, 3), "C")] * 2:
+        images = np.arange(24, dtype=np.float32).reshape(1, *shape[2:], shape[1])
+        x = images.transpose(0, 3, 1, 2) if order == "F" else images.reshape(shape)
+        tune("irc.runtime.destinations.LEAST", 0)
+        (found,) = plan.run([x, x])
+        (wanted,) = lower(graph).run([x, x])
+        assert found.strides == wanted.strides
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_rows_of_a_copied_part_may_be_more_or_fewer(tune: Tune) -> None:
+    tune("irc.runtime.destinations.LEAST", 0)
+    plan = lower(ir_graph("x, y: Tensor", f"{LIST}(relu(x), y, exp(x)); c = cat(l, 1)", "c"))
+    x = np.ones((1, 4, 2), np.float32)
+    for rows in (1, 1, 2, 1, 1, 1, 0):
+        y = np.full((1, rows, 2), 3, np.float32)
+        (found,) = plan.run([x, y])
+        np.testing.assert_array_equal(found, np.concatenate([x, y, np.exp(x)], 1))
