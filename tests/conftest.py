@@ -19,6 +19,8 @@ from irc.passes import registry as passes
 from irc.runtime.kernels import registry as kernels
 from tests.effort import EXAMPLES, Spy, Tune
 
+gc.disable()  # until tests are collected: what there is by then stays
+
 if os.environ.get("IRC_BACKEND") == "numpy":
     sys.modules["llvmlite"] = None  # type: ignore[assignment]  # as if it were not installed
 
@@ -50,6 +52,7 @@ def pytest_collection_finish() -> None:
     """Keep the garbage collector from visiting the tests themselves and all modules: each visit takes a second."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx.reference.ops import op_pool_common
 
 from irc.alias import AliasDb, analyze
 from irc.frontend.onnx import import_model
@@ -23,7 +24,7 @@ from irc.runtime.kernels import means
 from irc.runtime.plan import lower
 from tests.programs.interpreter import interpret, share_inside
 from tests.programs.soundness import Soundness
-from tests.suites import suite, value
+from tests.suites import pool, suite, value
 
 SHARDS = 4
 FORGET = {
@@ -32,6 +33,14 @@ FORGET = {
     "unknown": lambda value, axis, size: None,
 }
 """What is known of the sizes of inputs."""
+
+
+@pytest.mark.parametrize(("kind", "more"), [("AVG", {}), ("MAX", {}), ("LPPOOL", {"p": 3}), ("LPPOOL", {})])
+def test_pools_that_are_expected_are_those_of_onnx(kind: str, more: dict[str, int]) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float32)
+    for strides, size in ([1, 1], (3, 3)), ([2, 1], (2, 3)):
+        given = (x, x.shape, (2, 3), strides, size, kind)
+        np.testing.assert_allclose(pool(*given, **more), op_pool_common.pool(*given, **more), rtol=1e-6)
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

@@ -72,6 +72,7 @@ def _cases(backend: type[Optimised]) -> dict[str, Any]:
 
 
 with np.errstate(all="ignore"):  # the suite divides by zero to see what that gives
+    suite("node")  # onnx keeps the cases; loading them itself, it takes longer
     globals().update(_cases(Optimised))
     _unoptimised = _cases(Unoptimised)
     for _case in _unoptimised.values():
