@@ -14,7 +14,7 @@ from irc.alias.memory_types import has_memory
 from irc.ir import Block, Node, Tensor, Value, constant_value
 from irc.ir.kinds import IF, PRIM_LOOP
 from irc.ir.region_flow import carried
-from irc.ops import record, resolve, schemas
+from irc.ops import of_kind, record, resolve, schemas
 
 _SAME = frozenset({"prim::unchecked_cast", "prim::unchecked_unwrap_optional", "prim::Guard", "prim::profile"})
 
@@ -122,8 +122,14 @@ def step_of(value: Value, depth: int = 0) -> Link | None:
     return _by_row(value, node)
 
 
+@of_kind
+def _may_share(kind: str) -> bool:
+    """Whether a row says of a result where its memory comes from; those of most kinds are new."""
+    return any(result.alias for row in schemas(kind) for result in row.returns)
+
+
 def _by_row(value: Value, node: Node) -> Link | None:
-    if not schemas(node.kind):
+    if not _may_share(node.kind):
         return None
     schema = resolve(node)
     result = schema and schema.result(value.index)

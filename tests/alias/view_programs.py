@@ -595,7 +595,7 @@ class Trace(Observer):
         """What nothing is to see is not read until it is overwritten."""
         is_dead = node in self._dead.get(node.graph, ())
         if not is_dead:
-            for address in frozenset[int]().union(*(self._addresses(env[v]) for v in _read(node, env))):
+            for address in frozenset[int]().union(*(self._addresses(env[v]) for v in self._read(node, env))):
                 assert address not in self._unread, f"{node!r} reads what {self._unread[address]!r} wrote"
         if node.kind in WRITING:
             for address in self._addresses(env[node.inputs[0]]):
@@ -655,6 +655,17 @@ class Trace(Observer):
         self._asked.add(question)
         return is_new
 
+    def _read(self, node: Node, env: Env) -> Sequence[Value]:
+        """The tensors of which ``node``, which has run, has read elements."""
+        tensors = [v for v in node.inputs if isinstance(env[v], np.ndarray)]
+        if node.kind in WRITING:
+            return tensors if node.kind == "aten::neg_" else tensors[1:]
+        if node.blocks or node.kind == "prim::CallFunction":
+            return []
+        shown = frozenset[int]().union(*map(self._addresses, arrays([env[v] for v in node.outputs])))
+        is_view = any(not shown.isdisjoint(self._addresses(env[v])) for v in tensors)
+        return tensors if shown and not is_view else []
+
     def _addresses(self, x: Any) -> frozenset[int]:
         found = self._shown.get(id(x))
         if found is None:
@@ -666,16 +677,6 @@ class Trace(Observer):
             self._dbs[graph] = analyze(graph, self.module)
             self._dead[graph] = dead_stores(self._dbs[graph])
         return self._dbs[graph]
-
-
-def _read(node: Node, env: Env) -> Sequence[Value]:
-    """The tensors of which ``node``, which has run, has read elements."""
-    tensors = [v for v in node.inputs if isinstance(env[v], np.ndarray)]
-    if node.kind in WRITING:
-        return tensors if node.kind == "aten::neg_" else tensors[1:]
-    shown = addresses([env[v] for v in node.outputs])
-    is_view = any(not shown.isdisjoint(addresses(env[v])) for v in tensors)
-    return tensors if shown and not (is_view or node.blocks or node.kind == "prim::CallFunction") else []
 
 
 def check(random: Random, make: Callable[[Random], Module] = view_program) -> tuple[int, int]:

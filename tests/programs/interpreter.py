@@ -172,6 +172,8 @@ def has_memory(value: Any) -> bool:
 
 def share_inside(a: Any, b: Any) -> bool:
     """Whether ``a``, or anything it holds, shares memory with ``b`` or anything that holds."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return share(a, b)
     return any(share(x, y) for x in _all(a) for y in _all(b))
 
 
