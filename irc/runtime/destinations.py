@@ -186,8 +186,8 @@ def step_into(into: Step, otherwise: Step, ins: Sequence[int], places: Sequence[
 # -- parts of what is concatenated or stacked ----------------------------------
 
 
-LEAST = 1 << 16
-"""Bytes of a result for whose parts it pays to be made where it has them."""
+LEAST = 1 << 19
+"""Bytes of a result for whose parts it pays to be made where it has them: of less, a copy stays in the cache."""
 
 
 class _Layout(NamedTuple):
