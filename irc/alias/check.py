@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from irc.alias.location_sets import EMPTY, LocationSet, SetTable, contains, members
+from irc.alias.regions import part_of, part_read_of
 from irc.alias.write_index import outermost
 from irc.errors import Error
 from irc.ir.node import Node, Value
@@ -44,6 +45,7 @@ def compare(kept: AliasDb, fresh: AliasDb, exact: bool) -> None:
                 fresh.has_writers(v, contained),
                 exact,
             )
+    _compare_parts(kept, fresh, exact)
     for v in values:
         found, wanted = kept.has_metadata_writers(v), fresh.has_metadata_writers(v)
         _compare_answer("has_metadata_writers", f"%{v.name}", found, wanted, exact)
@@ -59,6 +61,21 @@ def compare(kept: AliasDb, fresh: AliasDb, exact: bool) -> None:
     for node in writers:
         for name, ask in _NODE_QUERIES:
             _compare_answer(name, repr(node), ask(kept, node), ask(fresh, node), exact)
+
+
+def _compare_parts(kept: AliasDb, fresh: AliasDb, exact: bool) -> None:
+    """Compare what values show of other tensors, what reading them reads, and whether that is written."""
+    for v in filter(_is_placed, kept.graph.values()):
+        shown, known = part_of(fresh, v), part_of(kept, v)
+        where = f"%{v.name}"
+        if shown is None and known is None:
+            continue
+        cautious = known is None and not exact
+        _require(known == shown or cautious, f"it shows {known}, but {shown} after a rebuild", where)
+        read, known = part_read_of(fresh, v), part_read_of(kept, v)
+        cautious = known is None and not exact
+        _require(known == read or cautious, f"what is read is {known}, but {read} after a rebuild", where)
+        _compare_answer("has_writers", where, kept.has_writers(v), fresh.has_writers(v), exact)
 
 
 def _sets(db: AliasDb, value: Value) -> tuple[LocationSet, LocationSet]:

@@ -20,6 +20,7 @@ from irc.alias.explain import Fact
 from irc.alias.facts import Facts, Kind, Location
 from irc.alias.incremental import IncrementalSolution
 from irc.alias.location_sets import EMPTY, LocationSet, askable, contains, intersects, members
+from irc.alias.memo import Memo
 from irc.alias.memory_dag import Descent, MemoryDAG
 from irc.alias.memory_types import has_memory
 from irc.alias.motion import Move
@@ -63,7 +64,7 @@ class AliasDb:
 
     Attributes:
         graph: the graph it is about.
-        views: what is remembered of views that show parts of tensors.
+        memo: what is remembered of parts of tensors.
         check_rewrites: whether ``rewrite`` ends with ``check``; slow, for tests and the verify-alias instrument.
     """
 
@@ -71,7 +72,7 @@ class AliasDb:
         self.graph = builder.graph
         self.module = builder.module
         self.noalias = builder.noalias
-        self.views = regions.Views()
+        self.memo = Memo(self.graph, regions.concerns_readers)
         self.check_rewrites = False
         self._builder = type(builder)
         self._solution = IncrementalSolution(builder, self._record, self._solve)
@@ -92,6 +93,7 @@ class AliasDb:
         self._answers = solver.dag.answers
         self._facts = solver.facts
         self._parts = PartWrites(self, solver.index, solver.dag)
+        self.memo.follow(solver.dag, solver.index)
         self._all_but: dict[frozenset[Kind], tuple[int, LocationSet]] = {}
         """Kinds -> how many elements were looked at, and the locations of other kinds among them."""
         self._interface: tuple[tuple[Value, ...], tuple[Value, ...], int] | None = None
@@ -522,41 +524,41 @@ class AliasDb:
     def add_node(self, node: Node) -> None:
         """``node`` is new in the graph; its inputs, outputs and blocks are complete."""
         self.check_own(node)
-        self._updating.add_node(node)
+        self._solution.add_node(node)
 
     def create_value(self, value: Value) -> None:
         """``value`` is new and denotes fresh memory, whatever its node is."""
         self._check_told(value)
-        self._updating.create_value(value)
+        self._solution.create_value(value)
 
     def copy_value(self, source: Value, target: Value) -> None:
         """``target`` is new and denotes what ``source`` does."""
         self._check_told(source, target)
-        self._updating.copy_value(source, target)
+        self._solution.copy_value(source, target)
 
     def rehome_value(self, value: Value) -> None:
         """``value`` is about to become the result of another node. It denotes what it did."""
         self._check_told(value)
-        self._updating.rehome_value(value)
+        self._solution.rehome_value(value)
 
     def unnest_nodes(self, node: Node, moved: Iterable[Node] | None = None) -> None:
         """Nodes have moved from the blocks of ``node``, which is still in the graph, to before it.
 
         ``moved`` lists these nodes, if given: then there is nothing to do unless one of them writes.
         """
-        self._updating.unnest_nodes(node, moved)
+        self._solution.unnest_nodes(node, moved)
 
     def set_wildcard(self, value: Value) -> None:
         """Make ``value`` unknown: any unknown memory of its type may be its own, and unknown code may hold it."""
         self._check_told(value)
-        self._updating.set_wildcard(value)
+        self._solution.set_wildcard(value)
 
     def own_inputs(self) -> None:
         """Declare that all inputs share memory with nothing, as an analysis with all as ``noalias`` does."""
         objects = self.module.objects_of(self.graph).keys() if self.module else ()
         new = [v for v in self.graph.inputs if v not in self.noalias and v.name not in objects]
         self.noalias = self.noalias.union(new)
-        self._updating.own_inputs(new)
+        self._solution.own_inputs(new)
 
     def replace_value(self, old: Value, new: Value) -> None:
         """Report that every use of ``old``, except as a graph output, has become a use of ``new``.
@@ -574,7 +576,7 @@ class AliasDb:
         pairs = list(pairs)
         for pair in pairs:
             self._check_told(*pair)
-        self._updating.replace_values(pairs)
+        self._solution.replace_values(pairs)
 
     def retype_value(self, value: Value, before: Type) -> None:
         """The type of ``value``, which was ``before``, has become more exact.
@@ -583,27 +585,28 @@ class AliasDb:
         it was, a superset, until ``tighten``. Of shapes and element types it says nothing.
         """
         self._check_told(value)
-        self._updating.retype_value(value, before)
+        value.report_type()
+        self._solution.retype_value(value, before)
 
     def erase_value(self, value: Value) -> None:
         """``value`` is about to be erased, or has been."""
-        self._updating.erase_value(value)
+        self._solution.erase_value(value)
 
     def cut_inputs(self, node: Node) -> None:
         """Report that ``node``, or its blocks, will lose inputs or returns on which no value depends."""
-        self._updating.cut_inputs(node)
+        self._solution.cut_inputs(node)
 
     def erase_node(self, node: Node) -> None:
         """``node``, with all inside it, is about to be erased. Call it before erasing the node from the graph."""
-        self._updating.erase_node(node)
+        self._solution.erase_node(node)
 
     def refresh(self) -> None:
         """The graph has changed beyond what the updates can tell: analyse it again as a whole."""
-        self._updating.refresh()
+        self._solution.refresh()
 
     def tighten(self) -> None:
         """Drop what is left of erased nodes, so that every query answers as after a rebuild."""
-        self._updating.tighten()
+        self._solution.tighten()
 
     @contextmanager
     def rewrite(self) -> Generator[None]:
@@ -619,7 +622,7 @@ class AliasDb:
         finally:
             self._solution.open -= 1
         if not self._solution.open:
-            self._updating.close()
+            self._solution.close()
             if self.check_rewrites:
                 self.check()
 
@@ -661,7 +664,8 @@ class AliasDb:
         An answer may be more cautious than the new one only while ``is_tight`` is false, or if not ``exact``.
         """
         fresh = AliasDb(self._record())
-        fresh._solution.declare_unknown(self._solution.declared_unknown)
+        for value in self._solution.declared_unknown:
+            fresh._solution.set_wildcard(value)
         compare(self, fresh, exact and self.is_tight and not self._solver.functions.is_cautious)
 
     def _check_told(self, *values: object) -> None:
@@ -746,13 +750,6 @@ class AliasDb:
     @property
     def _dag(self) -> MemoryDAG:
         return self._solver.dag
-
-    @property
-    def _updating(self) -> IncrementalSolution:
-        """The solution, about to change: what is remembered of queries is forgotten."""
-        if self._solver.facts.has_parts:  # or else nothing is
-            self._parts.forget()
-        return self._solution
 
 
 def _read_by(node: Node) -> Sequence[Value]:

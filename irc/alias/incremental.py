@@ -136,6 +136,7 @@ class IncrementalSolution:
     def set_wildcard(self, value: Value) -> None:
         """Make ``value`` unknown: any unknown memory of its type may be its own, and unknown code may hold it."""
         self.declared_unknown[value] = None
+        self.solver.dag.forget_answer(value)
         self.declare_unknown([value])
 
     def own_inputs(self, values: Iterable[Value]) -> None:
@@ -221,6 +222,7 @@ class IncrementalSolution:
         traces.used.pop(value, None)
         if value in self.declared_unknown:
             del self.declared_unknown[value]
+            self.solver.dag.forget_answer(value)
             self._loosen(None, unbounded=True)
         elif self.solver.facts.merges_types and not all(map(is_closed, atoms(value.type))):
             self._loosen(None, unbounded=True)  # without it, there may be few enough types to tell apart

@@ -108,7 +108,7 @@ class _Search:
         for other in node.inputs[1:] if record(node.kind).overwrites else node.inputs:
             if intersects(self._reach_set(other), memory):
                 read = None if part is None else self._part(other)
-                if part is None or read is None or part.apart(read, node.block) is None:
+                if part is None or read is None or part.apart(read, node.block, self._db.memo) is None:
                     return True
         return False
 

@@ -2,7 +2,7 @@
 
 Points-to sets tell storages apart, not parts of them. Two views of one tensor that lie apart (rows 0 and 1) share no
 memory although their storage is one. This is found here from the views alone, when a query asks: nothing is recorded,
-so nothing has to be kept right when the graph changes. What the graph alone tells is remembered until it changes.
+so nothing has to be kept right when the graph changes. `Memo` remembers answers: who asks the graph here *looks* first.
 
 Everything fails closed: what is not listed here may be anywhere in its storage. Invariants:
 
@@ -18,14 +18,17 @@ Everything fails closed: what is not listed here may be anywhere in its storage.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from irc.alias.guards import MOST_FACTS, facts_of
+from irc.alias.memo import MEMORY, Memo
 from irc.alias.memory_types import has_memory
 from irc.alias.must import Cover, step_of
+from irc.alias.rules import is_functional
 from irc.alias.rules.schemas import is_unsettled, program_of
 from irc.ir import CONSTANT, DOMAINS, GROUP, Block, ListType, Node, TensorType, Value, constant_value
+from irc.ir.node import WIDE
 from irc.ir.polynomials import Size
 from irc.ir.region_flow import inner_graph
 from irc.ops import functional_by_default, record, schemas
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 MOST_VIEWS = 16
 """Of longer chains of views nothing is known."""
 
-_MOST_READERS = 64
-"""Of values with more users, views of views included, it is not known who reads them."""
+MOST_READERS = 64
+"""Of values with more users, or more views and views of views, it is not known who reads them."""
 
 _NAMESPACES = ("aten::", *(f"{namespace}::" for namespace in DOMAINS))
 
@@ -68,7 +71,7 @@ class Part(NamedTuple):
     region: Region
     block: Block | None
 
-    def apart(self, other: Part, scope: Block | None) -> Apart | None:
+    def apart(self, other: Part, scope: Block | None, memo: Memo) -> Apart | None:
         """Where the two lie if they certainly share no element in one execution of ``scope``."""
         if self.base is not other.base:
             return None
@@ -78,15 +81,21 @@ class Part(NamedTuple):
             if found is None:
                 continue
             if not span.is_apart(found):
-                facts = _facts(self.block, other.block, scope) if facts is None else facts
+                facts = _facts(self.block, other.block, scope, memo) if facts is None else facts
                 if not facts or not span.resolved(facts).is_apart(found.resolved(facts), facts):
                     continue
-            if all(
-                _is_around(value.block, scope) or _is_around(value.block, self.base.block)
-                for value in (axis[0], *span.values(), *found.values())
-            ):
+            if self._are_fixed((axis[0], *span.values(), *found.values()), scope):
                 return Apart(axis, span, found)
         return None
+
+    def _are_fixed(self, values: Iterable[Value], scope: Block | None) -> bool:
+        """Whether ``values`` stay in an execution of ``scope``, or while the tensor that the part is of lives."""
+        for value in values:
+            if value is not self.base:
+                block = value.block
+                if block is not scope and not _is_around(block, scope) and not _is_around(block, self.base.block):
+                    return False
+        return True
 
     def __str__(self) -> str:
         return " and ".join(f"{span} along {name_of(axis)}" for axis, span in self.region.spans.items())
@@ -106,44 +115,30 @@ class Shown(NamedTuple):
     unsettled: Sequence[Node]
 
 
-class Views:
-    """What values show of other tensors, as the graph alone tells; remembered until it changes.
-
-    That is: until `Graph.changes` has grown. An `AliasDb` has one. What else the analysis knows (writes, fresh memory,
-    unknown values) is not remembered here, so no update of it makes this wrong.
-    """
-
-    def __init__(self) -> None:
-        self._found: dict[Value, Shown | None] = {}
-        self._changes = -1
-
-    def of(self, value: Value) -> Shown | None:
-        """What ``value`` shows; None if that is not known to be less than all of a tensor."""
-        changes = value.graph.changes
-        if changes != self._changes:
-            self.forget()
-            self._changes = changes
-        elif value in self._found:
-            return self._found[value]
-        found = self._found[value] = _shown(value)
-        return found
-
-    def forget(self) -> None:
-        """Refer to no value any more."""
-        self._found.clear()
-
-
 def part_of(db: AliasDb, value: Value) -> Part | None:
     """What ``value`` shows of another tensor, if it is certain that it is no more than a part."""
-    shown = db.views.of(value) if db.facts.has_parts else None
-    if shown is None or not _is_base(db, shown.part.base):
+    return db.memo.answer(_part_of, db, value) if db.facts.has_parts else None
+
+
+def shown_by(db: AliasDb, value: Value) -> Shown | None:
+    """What ``value`` shows, as the graph alone tells; None if it may be all of a tensor."""
+    return db.memo.answer(_shown, db.memo, value)
+
+
+def _part_of(db: AliasDb, value: Value) -> Part | None:
+    shown = shown_by(db, value)
+    if shown is None:
+        return None
+    db.memo.look(MEMORY)
+    if not _is_base(db, shown.part.base):
         return None
     if db.declares_unknown() and any(map(db.is_declared_unknown, shown.values)):
         return None
     return shown.part if all(_is_settled(db, view) for view in shown.unsettled) else None
 
 
-def _shown(value: Value) -> Shown | None:
+def _shown(memo: Memo, value: Value) -> Shown | None:
+    memo.look(*_deciding([value]))
     passed: list[Value] = []
     views: list[tuple[Node, Value, int]] = []
     at = _origin(value, passed)
@@ -165,11 +160,44 @@ def _shown(value: Value) -> Shown | None:
     return Shown(Part(at, region, value.block), passed, unsettled) if region.spans else None
 
 
+def _deciding(values: Iterable[Value]) -> set[Node]:
+    """The nodes that decide what ``values``, tensors or integers, show or are; and where these nodes are."""
+    found: set[Node] = set()
+    around: set[Node] = set()
+    pending = [*values]
+    while pending:
+        node = pending.pop().definer
+        if node is None or node in found:
+            continue
+        found.add(node)
+        around.update(node.around())
+        if not _makes_tensors(node):
+            pending += node.inputs
+            for block in node.blocks:
+                around.add(block.return_node)
+                pending += block.returns
+    return found | around
+
+
+def _makes_tensors(node: Node) -> bool:
+    """Whether all results are tensors that are not followed to operands: `_origin` and `_view` end there."""
+    kind = node.kind
+    return (
+        kind.startswith(_NAMESPACES)
+        and not kind.endswith("_")
+        and kind not in _TAKING_PIECES
+        and record(kind).region is None
+        and all(isinstance(v.type, TensorType) for v in node.outputs)
+    )
+
+
 def apart(db: AliasDb, a: Value, b: Value) -> Apart | None:
     """Where ``a`` and ``b`` lie if they share no element in one execution of the block around both."""
-    first = part_of(db, a)
-    second = None if first is None else part_of(db, b)
-    return None if first is None or second is None else first.apart(second, _common(a, b))
+    if not db.facts.has_parts:
+        return None
+    first = db.memo.answer(_part_of, db, a)
+    second = None if first is None else db.memo.answer(_part_of, db, b)
+    return None if first is None or second is None else first.apart(second, _common(a, b), db.memo)
 
 
 def _view(value: Value) -> tuple[Node, int] | None:
@@ -210,8 +238,11 @@ def _may_be_unsettled(view: Node) -> bool:
 def _is_settled(db: AliasDb, view: Node) -> bool:
     """Whether nothing writes a list of pieces that ``view`` gives, or its other operands."""
     made = view.outputs[0]
+    operands = [v for v in view.inputs[1:] if has_memory(v.type)]
+    for value in (made, *operands):
+        db.memo.look_at_writes(db.reach_set(value))
     is_fixed = isinstance(made.type, TensorType) or not db.touches_storage(made, contained=False)
-    return is_fixed and not any(has_memory(v.type) and db.touches_storage(v) for v in view.inputs[1:])
+    return is_fixed and not any(map(db.touches_storage, operands))
 
 
 def _is_base(db: AliasDb, value: Value) -> bool:
@@ -236,11 +267,12 @@ def _is_around(outer: Block | None, inner: Block | None) -> bool:
     return inner is not None
 
 
-def _facts(a: Block | None, b: Block | None, scope: Block | None) -> Sequence[Size]:
+def _facts(a: Block | None, b: Block | None, scope: Block | None, memo: Memo) -> Sequence[Size]:
     """Numbers fixed in an execution of ``scope`` that are at least 0 if ``a`` and ``b`` run in it."""
     found: dict[Size, None] = {}
     for block in (a, b, scope):
         while block is not None and block.node is not None and len(found) < MOST_FACTS:
+            memo.look(block.node, *_deciding(block.node.inputs[:1]))
             for fact in facts_of(block):
                 if all(_is_around(value.block, scope) for value in values_of(fact)):
                     found[fact] = None
@@ -250,8 +282,8 @@ def _facts(a: Block | None, b: Block | None, scope: Block | None) -> Sequence[Si
 
 def _common(a: Value, b: Value) -> Block | None:
     """The innermost block around both; None if they are of different graphs."""
-    block = a.block
-    while block is not None and not _is_around(block, b.block):
+    block, other = a.block, b.block
+    while block is not other and block is not None and not _is_around(block, other):
         block = block.node.block if block.node is not None else None
     return block
 
@@ -271,21 +303,48 @@ def written(node: Node) -> Sequence[Value] | None:
     return found if is_plain and all(isinstance(v.type, TensorType) for v in found) else None
 
 
-def is_read_as_part(db: AliasDb, value: Value) -> bool:
+def part_read_of(db: AliasDb, value: Value) -> Part | None:
+    """As `part_of`, if all that may see ``value`` surely reads no more of its storage than that."""
+    return db.memo.answer(_part_read_of, db, value)
+
+
+def _part_read_of(db: AliasDb, value: Value) -> Part | None:
+    part = part_of(db, value)
+    return part if part is not None and _is_read_as_part(db, value) else None
+
+
+def _is_read_as_part(db: AliasDb, value: Value) -> bool:
     """Whether all that may see ``value`` surely reads no more of its storage than ``value`` shows."""
     seen = {value}
     pending = [value]
-    left = _MOST_READERS
+    db.memo.look(MEMORY)
     while pending:
-        for user in pending.pop().iter_users():
-            left -= 1
-            if left < 0 or not reads_elements(db, user):
+        value = pending.pop()
+        db.memo.look(value)
+        if max(value.user_count, len(seen)) > MOST_READERS:
+            return False
+        for user in value.iter_users():
+            if len(user.inputs) >= WIDE:  # which does not report for all of its inputs that one was replaced
+                db.memo.look(user)
+            if not reads_elements(db, user):
                 return False
             for result in user.outputs:
                 if result not in seen and has_memory(result.type) and not db.is_own(result):
                     seen.add(result)
                     pending.append(result)
     return True
+
+
+def concerns_readers(node: Node, value: Value) -> bool:
+    """Whether `part_read_of` may say something else if ``node`` comes to use ``value``, or goes."""
+    if value.user_count >= MOST_READERS or not node.kind.startswith(_NAMESPACES) or not is_functional(node):
+        return True
+    found = record(node.kind)
+    return (
+        bool(found.changes)
+        or "storage" in found.layout
+        or any(v.type.__class__ is not TensorType for v in node.outputs)
+    )
 
 
 def reads_elements(db: AliasDb, node: Node) -> bool:

@@ -91,6 +91,7 @@ class Solver(Recorder):
         # An element without a memo needs no growth, nor does anything above it: what points to it has none either.
         if self.facts.point(source, target) and before is not None:
             dag.known[source] = before
+            dag.version += 1  # it may denote what it did, but is memory of its own no more
             self._postpone(source, dag.locations(target))
             self._drain()
 
@@ -220,7 +221,8 @@ class Solver(Recorder):
             for element in above:
                 dag.known.pop(element, None)
                 self.index.changed(element)
-            dag.changed(*above)
+            if above:
+                dag.changed(*above)
         for constraint in self._watched.pop(old, ()):
             self._watch(constraint._replace(base=new))
         self.index.redirect(old, new)

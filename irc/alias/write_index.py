@@ -7,7 +7,7 @@ what that element denotes*, so that either may change without the other.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from irc.alias.facts import WORLD
 from irc.alias.location_sets import EMPTY, LocationSet, SetIndex, intersects
@@ -49,6 +49,8 @@ class WriteIndex(WriteLog):
       set; then it changes as ``_sets`` does.
     - ``_ordered``: written set -> its writers in order. Made when first asked for. A write that comes or goes enters or
       leaves; an element that denotes another set drops the orders of both; so does a node that leaves a block, all.
+    - ``observer``: told what is written, and whether metadata is, when such a write comes or goes; not when an element
+      comes to denote more.
     - ``_nested``: node with blocks -> the elements written in it. Made when first asked for, and dropped when a write
       comes or goes inside.
     """
@@ -66,6 +68,7 @@ class WriteIndex(WriteLog):
         self._elements_at: dict[LocationSet, dict[int, None]] | None = None
         self._ordered: dict[LocationSet, _WriterOrder] = {}
         self._nested: dict[Node, frozenset[int]] = {}
+        self.observer: Callable[[LocationSet, bool], object] | None = None
 
     def __bool__(self) -> bool:
         """Whether anything is written at all."""
@@ -77,7 +80,9 @@ class WriteIndex(WriteLog):
         """Forget what ``node`` itself writes."""
         self._catch_up()
         for element in self._own.pop(node, ()):
-            self.metadata.pop((node, element), None)
+            change = self.metadata.pop((node, element), None)
+            if self.observer is not None:
+                self.observer(self._denoted[element], change is not None)
             self._forget_nested(node)
             order = self._ordered.get(self._denoted[element])
             if order is not None and not order.remove(node):
@@ -132,15 +137,18 @@ class WriteIndex(WriteLog):
             if order is not None and not order.add(node):
                 del self._ordered[locations]
         self._forget_nested(node)
+        if self.observer is not None:
+            self.observer(self._denoted[element], (node, element) in self.metadata)
 
     def _forget_nested(self, node: Node | None) -> None:
         while self._nested and node is not None:
             self._nested.pop(node, None)
             node = node.outer
 
-    def _recount(self) -> None:
-        """Enter the logged writes, and count elements that have changed again."""
-        self._catch_up()
+    def settle(self) -> None:
+        """Enter the logged writes, and count elements that have changed again, as each query does first."""
+        if self.entries:
+            self._catch_up()
         while self._stale:
             element = self._stale.pop()
             self._ordered.pop(self._denoted[element], None)
@@ -197,7 +205,7 @@ class WriteIndex(WriteLog):
 
     def touches(self, locations: LocationSet) -> bool:
         """Whether anything writes one of ``locations``."""
-        self._recount()
+        self.settle()
         return self._sets.meets(locations)
 
     def writing(self, locations: LocationSet) -> list[Node]:
@@ -208,7 +216,7 @@ class WriteIndex(WriteLog):
 
     def few_writing(self, locations: LocationSet, most: int) -> list[Node] | None:
         """As `writing`; None if there are more than ``most``, or if it takes long to tell."""
-        self._recount()
+        self.settle()
         found: dict[Node, None] = {}
         looked_at = 0
         for written in self._sets.meeting(locations):
@@ -226,7 +234,7 @@ class WriteIndex(WriteLog):
 
     def written_sets(self) -> SetIndex:
         """What the written elements denote, each set once."""
-        self._recount()
+        self.settle()
         found = SetIndex(self._dag.sets)
         for locations in dict.fromkeys(self._denoted.values()):
             found.add(locations)
@@ -236,7 +244,7 @@ class WriteIndex(WriteLog):
         """Whether anything changes the metadata of a tensor in ``locations``, at least as much as ``least``."""
         if not self.metadata:
             return False
-        self._recount()
+        self.settle()
         elements = (e for s in self._sets.meeting(locations) for e in self._elements_of(s))
         writes = ((node, e) for e in elements for node in self._writers[e])
         return any(self.metadata.get(write, Change.ELEMENTS) >= least for write in writes)
@@ -247,7 +255,7 @@ class WriteIndex(WriteLog):
         Without ``first``, all nodes before ``last`` count. Either the nodes are examined one by one or the sets that
         are written, whichever is shorter.
         """
-        self._recount()
+        self.settle()
         left = self._sets.ways(locations)
         node = last.prev
         while node is not None and node is not first:
@@ -262,27 +270,27 @@ class WriteIndex(WriteLog):
 
     def acts_on_world_between(self, first: Node, last: Node) -> bool:
         """Whether some node strictly between two nodes of one block acts on the world."""
-        self._recount()
+        self.settle()
         return WORLD in self._writers and self._order(WORLD).any_between(first, last)
 
     def written_in(self, block: Block, locations: LocationSet) -> bool:
         """Whether some node in ``block``, or nested in one, writes one of ``locations``."""
-        self._recount()
+        self.settle()
         return any(block in self._order(s).blocks for s in self._sets.meeting(locations))
 
     def writes_any(self, node: Node, locations: LocationSet) -> bool:
         """Whether ``node``, or one inside it, writes one of ``locations``."""
-        self._recount()
+        self.settle()
         return any(intersects(self._denoted[e], locations) for e in self.elements(node))
 
     def writes_itself(self, node: Node, locations: LocationSet) -> bool:
         """Whether ``node``, not what is inside of it, writes one of ``locations``."""
-        self._recount()
+        self.settle()
         return any(intersects(self._denoted[e], locations) for e in self._own.get(node, ()))
 
     def is_in_order(self) -> bool:
         """Whether the writers kept in order are complete and still in order; for checks."""
-        self._recount()
+        self.settle()
         return all(order.blocks == self._order_of(s).blocks for s, order in self._ordered.items())
 
     def _order(self, locations: LocationSet) -> _WriterOrder:

@@ -214,7 +214,7 @@ def exchange_outputs(a: Value, b: Value) -> None:
     for value in (a, b):
         node = value.node
         assert node is not None, "only outputs of nodes can be exchanged"
-        node.graph.changes += 1
+        node._report()
         node.outputs = (*node.outputs[: value.index], value, *node.outputs[value.index + 1 :])
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
+from weakref import ReferenceType, ref
 
 from irc.errors import Error, did_you_mean
 from irc.ir.node import Block, Node, NodeList, Value
@@ -45,6 +46,16 @@ def gc_paused() -> Generator[None]:
 # Value, Node, Block and Graph share the links and use counts that nobody else may touch.
 
 
+class Observer(Protocol):
+    """Somebody who is told of changes of a graph when they happen."""
+
+    def moved(self, node: Node) -> None:
+        """``node`` has come into the graph, or to another place, or is about to leave."""
+
+    def changed(self, node: Node, values: Iterable[Value]) -> None:
+        """``node`` has other inputs, results or blocks; it uses ``values``, or did."""
+
+
 _NOT_PICKLED = "graphs and modules are not pickled: compile and save them, and irc.load the file in the other process"
 
 
@@ -57,7 +68,7 @@ class Graph:
         weights: the weight table, shared by all graphs of a module.
         module: the module it is part of, or None.
         has_metadata: whether something in it may have metadata: so most copies and prints need not look.
-        changes: grows whenever inputs, outputs, parameters or places of nodes change, for what is remembered of these.
+        observers: weak references to those that are told of changes (`report_to`).
     """
 
     __slots__ = (
@@ -66,10 +77,10 @@ class Graph:
         "_suffix",
         "_values",
         "block",
-        "changes",
         "has_metadata",
         "module",
         "name",
+        "observers",
         "weights",
     )
 
@@ -81,7 +92,7 @@ class Graph:
         self._counter = 0
         self._suffix: dict[str, int] = {}
         self.has_metadata = False
-        self.changes = 0
+        self.observers: tuple[ReferenceType[Observer], ...] = ()
         self.block = Block(self, None)
 
     # -- structure -------------------------------------------------------
@@ -229,7 +240,6 @@ class Graph:
 
     def without(self, values: Sequence[Value], indices: Iterable[int]) -> tuple[Value, ...]:
         """``values`` without the unused ones at ``indices``; later ones move down."""
-        self.changes += 1
         positions = range(len(values))
         gone = {positions[index] for index in indices}
         for value in [values[index] for index in gone]:
@@ -241,6 +251,30 @@ class Graph:
         for i, value in enumerate(kept):
             value.index = i
         return kept
+
+    # -- changes ---------------------------------------------------------
+
+    def report_to(self, observer: Observer) -> None:
+        """Tell ``observer`` of all changes of nodes from now on, as long as it exists."""
+        if all(each() is not observer for each in self.observers):
+            self.observers = (*self.observers, ref(observer, self._dismiss))
+
+    def _dismiss(self, gone: ReferenceType[Observer]) -> None:
+        self.observers = tuple(each for each in self.observers if each is not gone)
+
+    def report_move(self, node: Node) -> None:
+        """Tell that ``node`` has come, or moved, or is about to leave; called only if there are ``observers``."""
+        for each in self.observers:
+            observer = each()
+            if observer is not None:
+                observer.moved(node)
+
+    def report_change(self, node: Node, values: Iterable[Value]) -> None:
+        """Tell that ``node`` changed, and which nodes use ``values``; called only if there are ``observers``."""
+        for each in self.observers:
+            observer = each()
+            if observer is not None:
+                observer.changed(node, values)
 
     # -- conveniences that other modules implement -----------------------
 

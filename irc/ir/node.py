@@ -135,6 +135,13 @@ class Value(HasMetadata):
         for user in self.users:
             user.replace_uses(self, other)
 
+    def report_type(self) -> None:
+        """Tell who remembers something of the graph that the type, which has been set, says something else."""
+        if self.graph.observers:
+            definer = self.definer
+            for node in (*self._users, *(() if definer is None else (definer,))):
+                node._report()
+
     def __repr__(self) -> str:
         return f"%{self._name} : {self.type}"
 
@@ -224,6 +231,7 @@ class Node(HasMetadata):
 
     def erase_outputs(self, indices: Iterable[int]) -> None:
         """Remove outputs that nothing uses; later ones move down."""
+        self._report()
         self.outputs = self.graph.without(self.outputs, indices)
 
     @property
@@ -239,18 +247,19 @@ class Node(HasMetadata):
         old = self.inputs[index]
         if old is value:
             return
-        self.graph.changes += 1
         self._drop_use(old)
         self._add_use(value)
         inputs = list(self.inputs)  # faster than from slices, for few inputs and for thousands
         inputs[index] = value
         self.inputs = tuple(inputs)
+        self._report(old)
 
     def replace_uses(self, old: Value, new: Value) -> None:
         """Make every input that is ``old`` be ``new``. Replacing many inputs one by one is O(inputs) in all."""
         if self._redirect(old, new):
             if len(self.inputs) < WIDE:
                 self.inputs = tuple([new if value is old else value for value in self.inputs])
+                self._report(old)
             else:
                 _INPUTS.__set__(self, _Replaced(self.inputs, [(old, new)]))
                 self.__class__ = _Wide  # pyright: ignore[reportAttributeAccessIssue]
@@ -259,7 +268,8 @@ class Node(HasMetadata):
         """Count uses of ``old`` as uses of ``new``. Returns whether there are any."""
         if new is old or self not in old._users:
             return False
-        self.graph.changes += 1
+        if self.graph.observers:
+            self.graph.report_change(self, (old, new))  # of thousands of inputs, others are not put together for this
         new._users[self] = new._users.get(self, 0) + old._users.pop(self)
         return True
 
@@ -269,13 +279,13 @@ class Node(HasMetadata):
 
     def insert_input(self, index: int, value: Value) -> None:
         """Insert an input before position ``index``."""
-        self.graph.changes += 1
         self._add_use(value)
         self.inputs = (*self.inputs[:index], value, *self.inputs[index:])
+        self._report()
 
     def erase_inputs(self, indices: Iterable[int]) -> None:
         """Remove inputs; later ones move down."""
-        self.graph.changes += 1
+        self._report()
         positions = range(len(self.inputs))
         gone = {positions[index] for index in indices}
         for index in gone:
@@ -284,12 +294,20 @@ class Node(HasMetadata):
 
     def set_inputs(self, values: Iterable[Value]) -> None:
         """Replace all inputs."""
-        self.graph.changes += 1
         for old in self.inputs:
             self._drop_use(old)
-        self.inputs = tuple(values)
+        before, self.inputs = self.inputs, tuple(values)
         for new in self.inputs:
             self._add_use(new)
+        self._report(*before)
+
+    def _report(self, *values: Value) -> None:
+        """Tell who remembers something of the graph that this node changed, and with it, what uses its inputs.
+
+        So did the users of ``values``, which may be inputs no longer.
+        """
+        if self.graph.observers:
+            self.graph.report_change(self, (*values, *self.inputs))
 
     def _add_use(self, value: Value) -> None:
         value._users[self] = value._users.get(self, 0) + 1
@@ -305,7 +323,7 @@ class Node(HasMetadata):
 
     def add_block(self) -> Block:
         """Append an empty nested block."""
-        self.graph.changes += 1
+        self._report()
         block = Block(self.graph, self)
         self.blocks += (block,)
         return block
@@ -355,6 +373,8 @@ class Node(HasMetadata):
 
     def _unlink(self) -> None:
         assert self.block is not None, "the node is in no block"
+        if self.graph.observers:
+            self.graph.report_move(self)
         self.block._unlink(self)
 
     def is_before(self, other: Node) -> bool:
@@ -435,19 +455,20 @@ class Node(HasMetadata):
             yield block.return_node
 
     def _detach(self) -> None:
+        if self.graph.observers:
+            self.graph.report_move(self)
         for value in self.inputs:
             users = value._users
             if self in users:
                 del users[self]
         self.inputs = ()
-        self.graph.changes += 1
         for value in self.outputs:
             self.graph.forget(value)
         for block in self.blocks:
             for param in block.params:
                 self.graph.forget(param)
         if self.block is not None and not self.is_return:
-            self._unlink()
+            self.block._unlink(self)
 
     def __repr__(self) -> str:
         outs = ", ".join(f"%{v.name}" for v in self.outputs)
@@ -582,7 +603,7 @@ class Block(HasMetadata):
 
     def add_params(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
         """Append several parameters at once and return them."""
-        self.graph.changes += 1
+        self._report_params()
         first = len(self.params)
         added = tuple(Value(self.graph, t, None, self, first + i) for i, t in enumerate(types))
         self.params += added
@@ -592,7 +613,12 @@ class Block(HasMetadata):
 
     def erase_params(self, indices: Iterable[int]) -> None:
         """Remove parameters that nothing uses; later ones move down."""
+        self._report_params()
         self.params = self.graph.without(self.params, indices)
+
+    def _report_params(self) -> None:
+        if self.node is not None:
+            self.node._report()
 
     def append(self, node: Node) -> Node:
         """Put ``node``, which is in no block, at the end. Returns it."""
@@ -616,7 +642,8 @@ class Block(HasMetadata):
         before._next = after._prev = node
         node.block = self
         self._size += 1
-        self.graph.changes += 1
+        if self.graph.observers:
+            self.graph.report_move(node)
         end = self.return_node
         low = 0 if before is end else before._order
         if after is end:
@@ -637,7 +664,6 @@ class Block(HasMetadata):
         before._next, after._prev = after, before
         node._prev = node._next = node.block = None
         self._size -= 1
-        self.graph.changes += 1
 
     def _relabel(self, node: Node) -> None:
         """Spread the labels of the smallest aligned range around ``node`` that is sparse enough."""

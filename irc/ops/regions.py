@@ -179,8 +179,11 @@ class Span(NamedTuple):
 
     def values(self) -> Sequence[Value]:
         """The values that it depends on."""
-        numbers = (self.low, self.high, self.start)
-        return [value for number in numbers if isinstance(number, Polynomial) for value in values_of(number)]
+        found: list[Value] = []
+        for number in (self.low, self.high, self.start):
+            if number.__class__ is Polynomial:  # most are constants, and each answer asks for their values
+                found += values_of(number)
+        return found
 
     def __str__(self) -> str:
         high = "end" if self.high is None else text_of(self.high)

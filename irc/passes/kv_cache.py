@@ -9,6 +9,7 @@ from typing import ClassVar
 from irc.alias import AliasDb
 from irc.alias.explain import Fact, why_written
 from irc.alias.location_sets import intersects
+from irc.alias.regions import shown_by
 from irc.ir import IF, Block, DType, Graph, Node, TensorType, Value, counterpart, describe
 from irc.ops.axes import APPEND, CONCAT, Join, joined
 from irc.passes.base import PassContext, name_of
@@ -120,7 +121,7 @@ def _may_grow(node: Node) -> bool:
 
 def _replaces(node: Node, db: AliasDb) -> bool:
     """Whether the first and the last part are of one tensor, in which what is between is replaced."""
-    first, last = (db.views.of(_parts(node)[i]) for i in (0, -1))
+    first, last = (shown_by(db, _parts(node)[i]) for i in (0, -1))
     return first is not None and last is not None and first.part.base is last.part.base
 
 

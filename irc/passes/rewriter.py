@@ -164,7 +164,9 @@ class Rewriter:
         if old is new:
             return False
         if new.node is not None and new.block is old.block:
-            new.type = refined(new.type, old.type)
+            before, new.type = new.type, refined(new.type, old.type)
+            if new.type is not before:
+                new.report_type()
         untold.append((old, new))
         self._trace_new(old, new, keep_name)
         if not old.has_uses:  # the caller may have let all use ``new`` already, as `Merges` does

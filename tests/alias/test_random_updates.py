@@ -29,8 +29,8 @@ class Mutator:
         """How often each step changed which nodes there are, or their order."""
         self._last = self._order()
 
-    def run(self) -> None:
-        steps = (
+    def steps(self) -> Sequence[Callable[[], None]]:
+        return (
             self.insert,
             self.replace,
             self.replace_many,
@@ -48,6 +48,9 @@ class Mutator:
             self.take_branch,
             self.take_branch,
         )
+
+    def run(self) -> None:
+        steps = self.steps()
         while self._choices:
             several = 1 if self._pick(3) else 4
             with self.db.rewrite():

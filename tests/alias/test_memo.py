@@ -1,0 +1,343 @@
+"""What is remembered of parts of tensors: after any change, told or not, it is what a rebuild finds."""
+
+import gc
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from irc.alias import AliasDb, analyze
+from irc.alias.regions import MOST_READERS
+from irc.ir import Builder, Module, Node, Type, Value, parse_graph, types
+from irc.ir.types import ListType, OptionalType
+from tests.alias.test_random_updates import Mutator, few_and_many
+from tests.counting import calls
+from tests.effort import Tune
+
+TENSOR, LIST = types.TENSOR, ListType(types.TENSOR)
+CONSTANTS = "".join(f"  %{n} : int = prim::Constant[value={n}]()\n" for n in range(4))
+PROGRAM = f"""
+graph(%x : Tensor, %y : Tensor, %n : int, %m : int):
+{CONSTANTS}  %one : int[] = prim::Constant[value=[1]]()
+  %true : bool = prim::Constant[value=1]()
+  %v : Tensor = aten::relu(%x)
+  %s : int = aten::size(%v, %0)
+  %k : int = aten::add(%s, %1)
+  %l : Tensor[] = aten::unbind(%v, %0)
+  %p : Tensor = aten::__getitem__(%l, %2)
+  %a : Tensor = aten::select(%v, %0, %0)
+  %b : Tensor = aten::select(%v, %0, %1)
+  %ra : Tensor = aten::exp(%a)
+  %wb : Tensor = aten::relu_(%b)
+  %c : bool = aten::lt(%s, %n)
+  %z : Tensor = prim::If(%c)
+    block0():
+      %d : Tensor = aten::select(%v, %0, %s)
+      %e : Tensor = aten::select(%v, %0, %n)
+      %rd : Tensor = aten::exp(%d)
+      %we : Tensor = aten::relu_(%e)
+      -> (%v)
+    block1():
+      %f : Tensor = aten::select(%y, %0, %m)
+      -> (%v)
+  %g : Tensor = aten::select(%z, %0, %3)
+  prim::Loop(%m, %true)
+    block0(%i : int):
+      %j : int = aten::add(%i, %1)
+      %h : Tensor = aten::select(%v, %0, %i)
+      %q : Tensor = aten::select(%v, %0, %j)
+      %rh : Tensor = aten::exp(%h)
+      %wq : Tensor = aten::relu_(%q)
+      -> (%true)
+  %rg : Tensor = aten::exp(%g)
+  return (%ra, %rg, %p)
+"""
+
+
+class SliceMutator(Mutator):
+    """Changes a graph of slices, of which some changes are told to nobody: those of numbers."""
+
+    def steps(self) -> Sequence[Callable[[], None]]:
+        own = (self.cut, self.cut, self.use, self.use, self.number, self.number, self.guard, self.leave)
+        return (*own, self.erase, self.erase, self.replace, self.move, self.take_branch, self.declare_unknown)
+
+    def _point(self) -> tuple[Builder, list[Value], list[Value]] | None:
+        nodes = self._nodes()
+        point = nodes[self._pick(len(nodes))] if nodes else self.graph.block.return_node
+        visible = self._visible(point)
+        of = [[v for v in visible if v.type == type] for type in (TENSOR, types.INT)]
+        return (Builder.before(point), of[0], of[1]) if all(of) else None
+
+    def _any(self, values: Sequence[Value]) -> Value:
+        return values[self._pick(len(values))]
+
+    def cut(self) -> None:
+        """A view of a part, or of all."""
+        at = self._point()
+        if at is None:
+            return
+        b, tensors, ints = at
+        of, zero, one = self._any(tensors), self.graph.value("0"), self.graph.value("1")
+        which = self._pick(4)
+        if which == 0:
+            node = b.node("aten::slice", [of, zero, self._any(ints), self._any(ints), one], [TENSOR])
+        elif which == 1:
+            node = b.node("aten::t", [of], [TENSOR])
+        else:
+            node = b.node("aten::select", [of, zero, self._any(ints)], [TENSOR])
+        self.db.add_node(node)
+
+    def use(self) -> None:
+        """Something that reads, or writes, a tensor, or all of its storage."""
+        at = self._point()
+        if at is None:
+            return
+        b, tensors, _ = at
+        of, zero = self._any(tensors), self.graph.value("0")
+        which = self._pick(14)
+        if which < 4:
+            node = b.node("aten::relu_", [of], [TENSOR])
+        elif which < 8:
+            node = b.node("aten::exp", [of], [TENSOR])
+        elif which == 8:
+            node = b.node("third::unknown", [of], [TENSOR])
+        elif which == 9:
+            node = b.node("prim::ListConstruct", [of], [LIST])
+        elif which == 10:
+            node = b.node("aten::t_", [of], [TENSOR])
+        elif which > 11:
+            node = b.node(
+                "aten::as_strided_copy", [of, self.graph.value("one"), self.graph.value("one"), zero], [TENSOR]
+            )
+        else:
+            node = b.node("aten::size", [of, zero], [types.INT])
+        self.db.add_node(node)
+
+    def number(self) -> None:
+        """A number that some node is given becomes another one."""
+        users = [n for n in self._nodes() if any(v.type == types.INT for v in n.inputs) and not n.blocks]
+        if users:
+            user = users[self._pick(len(users))]
+            ints = [v for v in self._visible(user) if v.type == types.INT]
+            places = [i for i, v in enumerate(user.inputs) if v.type == types.INT]
+            user.replace_input(places[self._pick(len(places))], self._any(ints))
+
+    def guard(self) -> None:
+        """A branch asks something else, or a loop runs another number of times."""
+        around = [n for n in self._nodes() if n.blocks]
+        if around:
+            node = around[self._pick(len(around))]
+            fitting = [v for v in self._visible(node) if v.type == node.inputs[0].type]
+            node.replace_input(0, self._any(fitting))
+
+    def leave(self) -> None:
+        """A node leaves the blocks of the one around it, if it can."""
+        inside = [n for n in self._nodes() if n.outer is not None and not any(v.block is n.block for v in n.inputs)]
+        if inside:
+            node = inside[self._pick(len(inside))]
+            around = node.outer
+            assert around is not None
+            node.move_before(around)
+            self.db.unnest_nodes(around, [node])
+
+    def ask(self) -> None:
+        super().ask()
+        fresh = self._rebuilt()
+        tensors = [v for v in self.graph.values() if v.type == TENSOR]
+        nodes = self._nodes()
+        rng = Random(self._pick(1 << 12))
+        for _ in range(24):
+            a, b, node, other = rng.choice(tensors), rng.choice(tensors), rng.choice(nodes), rng.choice(nodes)
+            answers = [
+                (db.may_alias(a, b), db.must_alias(a, b), db.writes_to_alias(node, a), db.can_move_before(node, other))
+                for db in (self.db, fresh)
+            ]
+            assert answers[0] == answers[1] or not self.db.is_tight
+            self.done[f"alias: {answers[1][0]}"] += 1
+
+
+def run(seed: int) -> Counter[str]:
+    rng = Random(seed)
+    graph = parse_graph(PROGRAM)
+    db = analyze(graph)
+    db.check_rewrites = True
+    mutator = SliceMutator(graph, db, [rng.randrange(1 << 12) for _ in range(60)])
+    mutator.run()
+    db.tighten()
+    db.check()
+    return mutator.done
+
+
+@few_and_many(15, 200)
+def test_what_is_remembered_is_what_a_rebuild_finds(seeds: range) -> None:
+    done = Counter[str]()
+    for seed in seeds:
+        done += run(seed)
+    for step in ("cut", "use", "erase", "take_branch", "leave"):
+        assert done[step] >= len(seeds) / 5, f"hardly any {step}"
+    assert min(done[f"{query}: {answer}"] for query in ("alias", "writes between") for answer in (True, False)) >= 20
+
+
+@pytest.mark.parametrize("limit", ["_MOST_THINGS", "_MOST_LOCATIONS"])
+def test_what_rests_on_much_is_forgotten_whatever_changes(limit: str, tune: Tune) -> None:
+    tune(f"irc.alias.memo.{limit}", 2 * (limit == "_MOST_THINGS"))
+    for seed in range(5):
+        run(seed)
+
+
+# -- cases -----------------------------------------------------------------------
+
+ROWS = f"""
+graph(%x : Tensor, %y : Tensor):
+{CONSTANTS}  %one : int[] = prim::Constant[value=[1]]()
+  %a : Tensor = aten::select(%x, %0, %0)
+  %b : Tensor = aten::select(%x, %0, %1)
+  %l : Tensor[] = aten::unbind(%x, %0)
+  %p : Tensor = aten::__getitem__(%l, %2)
+  %w : Tensor = aten::relu_(%b)
+  return (%y)
+"""
+
+
+def add(db: AliasDb, kind: str, *names: str, type: Type = TENSOR) -> Node:
+    """A node at the end of a graph, which the database is told of."""
+    graph = db.graph
+    node = Builder.before(graph.block.return_node).node(kind, list(map(graph.value, names)), [type])
+    db.add_node(node)
+    return node
+
+
+def erase(db: AliasDb, *nodes: Node) -> None:
+    for node in nodes:
+        db.erase_node(node)
+        node.erase()
+
+
+def test_readers_are_known_up_to_some_number_of_them() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    readers: list[Node] = []
+    for _ in range(MOST_READERS + 2):
+        readers.append(add(db, "aten::exp", "a"))
+        assert db.has_writers(graph.value("a")) == (len(readers) > MOST_READERS)
+    db.check()
+    while readers:
+        erase(db, readers.pop())
+        assert db.has_writers(graph.value("a")) == (len(readers) > MOST_READERS)
+    db.check()
+
+
+def test_a_list_of_pieces_that_is_written_is_one_that_says_nothing() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    p, b = graph.value("p"), graph.value("b")
+    assert not db.may_alias(p, b)
+    store = add(db, "aten::append", "l", "y", type=LIST)
+    assert db.may_alias(p, b)
+    erase(db, store)
+    db.tighten()
+    assert not db.may_alias(p, b)
+
+
+def test_a_function_that_may_call_the_graph_may_give_it_anything() -> None:
+    graph = parse_graph(ROWS)
+    module = Module(graph)
+    db = analyze(graph, module)
+    assert not db.may_alias(graph.value("a"), graph.value("b"))
+    module.add_graph("f")
+    assert db.may_alias(graph.value("a"), graph.value("b"))
+
+
+def test_a_type_that_says_more_is_another_one() -> None:
+    graph = parse_graph(ROWS.replace("(%x : Tensor,", "(%z : Tensor?,").replace("%x", "%z"))
+    graph.value("z").type = types.TENSOR
+    assert not analyze(graph).may_alias(graph.value("a"), graph.value("b"))
+    graph.value("z").type = before = OptionalType(types.TENSOR)
+    db = analyze(graph)
+    a, b = graph.value("a"), graph.value("b")
+    assert db.may_alias(a, b)
+    graph.value("z").type = types.TENSOR
+    db.retype_value(graph.value("z"), before)
+    assert not db.may_alias(a, b)
+
+
+def test_nothing_erased_is_remembered_and_no_database_that_is_gone_is_told() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    reader, writer = add(db, "aten::exp", "a"), add(db, "aten::relu_", "a")
+    cut = add(db, "aten::select", "x", "0", "3")
+    assert len([value for value in graph.values() if db.has_writers(value)]) > 1
+    db.has_writers(reader.output)
+    db.may_alias(cut.output, writer.output)
+    assert len(graph.observers) == 1
+    gone = [weakref.ref(each) for node in (reader, writer, cut) for each in (node, node.output)]
+    erase(db, reader, writer, cut)
+    del reader, writer, cut
+    gc.collect()
+    assert [ref() for ref in gone] == [None] * 6
+    del db
+    gc.collect()
+    assert graph.observers == ()
+
+
+# -- costs -----------------------------------------------------------------------
+
+
+class Costs:
+    """Blocks of rows, or of transposed matrices, which are read and written, and questions about them."""
+
+    def __init__(self, view: str, count: int = 20) -> None:
+        text = f"graph(%x : Tensor):\n{CONSTANTS}  %one : int[] = prim::Constant[value=[1]]()\n"
+        for i in range(count):
+            views = (f"aten::{view}(%o{i}{f', %0, %{n}' if view == 'select' else ''})" for n in range(2))
+            text += f"  %o{i} : Tensor = aten::relu(%x)\n"
+            text += "".join(f"  %{name}{i} : Tensor = {made}\n" for name, made in zip("ab", views))
+            text += f"  %f{i} : Tensor = aten::exp(%a{i})\n  %w{i} : Tensor = aten::relu_(%b{i})\n"
+            text += f"  %s{i} : Tensor = aten::exp(%a{i})\n"
+        self.graph = parse_graph(f"{text}  return (%x)\n")
+        self.db = analyze(self.graph)
+        self.view = (view, "0", "3") if view == "select" else (view,)
+
+    def calls(self, change: Sequence[str], query: str) -> int:
+        ask = QUERIES[query]
+        a, b, first, last = map(self.graph.value, ("a0", "b0", "f0", "s0"))
+
+        def run() -> None:
+            kind, of, *more = change
+            if kind == "view":
+                kind, *more = self.view
+            erase(self.db, add(self.db, f"aten::{kind}", of, *more))
+            ask(self.db, a, b, first.node, last.node)
+
+        run()
+        return calls(run)
+
+
+QUERIES: dict[str, Callable[[AliasDb, Value, Value, Any, Any], object]] = {
+    "has_writers": lambda db, a, b, first, last: db.has_writers(a),
+    "writes_between": lambda db, a, b, first, last: db.writes_between(a, first, last),
+    "may_alias": lambda db, a, b, first, last: db.may_alias(a, b),
+    "must_alias": lambda db, a, b, first, last: db.must_alias(a, b),
+}
+UNCONCERNED = {
+    "a reader of the whole": ("exp", "o0"),
+    "a reader of another part": ("exp", "b0"),
+    "a view of it": ("view", "o0"),
+    "a write to another tensor": ("relu_", "b1"),
+}
+
+
+@pytest.mark.parametrize("change", UNCONCERNED)
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_question_after_a_change_that_does_not_concern_it_costs_as_without_parts(change: str, query: str) -> None:
+    plain, parts = (Costs(view).calls(UNCONCERNED[change], query) for view in ("t", "select"))
+    assert parts <= 1.5 * plain, (plain, parts)
+
+
+@pytest.mark.parametrize("change", [("relu_", "b0"), ("exp", "a0"), ("as_strided_copy", "a0", "one", "one", "0")])
+def test_a_question_after_a_change_that_concerns_it_costs_what_is_concerned(change: Sequence[str]) -> None:
+    few, many = (Costs("select", count).calls(change, "has_writers") for count in (5, 50))
+    assert many <= 1.05 * few, (few, many)
