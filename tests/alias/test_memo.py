@@ -230,6 +230,28 @@ def test_readers_are_known_up_to_some_number_of_them() -> None:
     db.check()
 
 
+def test_what_a_guard_compares_may_change() -> None:
+    graph = parse_graph(PROGRAM.replace("relu_(%b)", "exp(%b)").replace("relu_(%q)", "exp(%q)"))
+    db = analyze(graph)
+    condition, d = graph.value("c").node, graph.value("d")
+    assert condition is not None and not db.has_writers(d)
+    condition.replace_input(1, graph.value("m"))
+    assert db.has_writers(d)
+    condition.replace_input(1, graph.value("n"))
+    assert not db.has_writers(d)
+
+
+def test_writes_of_metadata_come_and_go() -> None:
+    graph = parse_graph(ROWS.replace("%x, %0", "%v, %0").replace("  %a", "  %v : Tensor = aten::relu(%x)\n  %a", 1))
+    db = analyze(graph)
+    a, b = graph.value("a"), graph.value("b")
+    assert not db.may_alias(a, b)
+    change = add(db, "aten::t_", "v")
+    assert db.may_alias(a, b)
+    erase(db, change)
+    assert not db.may_alias(a, b)
+
+
 def test_a_list_of_pieces_that_is_written_is_one_that_says_nothing() -> None:
     graph = parse_graph(ROWS)
     db = analyze(graph)
