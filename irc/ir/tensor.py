@@ -330,6 +330,7 @@ def sample(array: Array) -> Hashable:
 
 
 def _read_only(array: Array) -> Array:
+    array = np.asarray(array)  # a subclass may compute in ways of its own
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False

@@ -102,8 +102,7 @@ class CheckedCall(NamedTuple):
 
     def __call__(self, x: Array, out: Array) -> bool:
         met = np.zeros(1, np.int32)
-        self.call.run((x, *self.constants, met, out))
-        return bool(met[0] <= self.most)
+        return self.call.run((x, *self.constants, met, out)) and bool(met[0] <= self.most)
 
 
 class _Loop(NamedTuple):

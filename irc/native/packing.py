@@ -77,7 +77,8 @@ def pack(weights: Array, packed: Array, groups: int = 1) -> None:
     blocks, *_, depth, features = packed.shape
     layout = Layout(len(weights) // groups, blocks // groups, depth)
     code = _code(Form(features, weights.ndim == 3))
-    Call.of(code, [None] * 2, layout, blocks, packed.size * _PICOSECONDS / 1000).run((weights, packed))
+    call = Call.of(code, [None] * 2, layout, blocks, packed.size * _PICOSECONDS / 1000)
+    assert call.run((weights, packed)), "neither is of a subclass, which calls refuse"
 
 
 @cache

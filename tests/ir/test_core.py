@@ -13,7 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irc.errors import Error
-from irc.ir import Block, Builder, Graph, Module, Node, Value, parse_graph, structurally_equal, types, with_subgraphs
+from irc.ir import (
+    Block,
+    Builder,
+    DType,
+    Graph,
+    Module,
+    Node,
+    Value,
+    parse_graph,
+    structurally_equal,
+    types,
+    with_subgraphs,
+)
 from irc.ir.node import WIDE
 from irc.ir.tensor import Tensor
 from tests.effort import Spy, examples
@@ -417,3 +429,16 @@ def test_captures_are_what_blocks_use_and_return_from_outside() -> None:
     assert sorted(value.name for value in inner.captures()) == ["a", "z"]
     made = graph.value("k").node
     assert made is not None and made.captures() == []
+
+
+def test_contents_are_plain_arrays() -> None:
+    class Subclass(np.ndarray):
+        pass
+
+    given = np.ones((2, 3), np.float32).view(Subclass)
+    for tensor in (
+        Tensor(DType.FLOAT, (2, 3), array=given),
+        Tensor.lazy(DType.FLOAT, (2, 3), lambda: given),
+        Tensor.lazy(DType.FLOAT, (2, 3), lambda: given, transient=True),
+    ):
+        assert type(tensor.numpy()) is np.ndarray and not tensor.numpy().flags.writeable

@@ -185,6 +185,22 @@ def test_packed_weights_are_within_limits():
     assert len(PACKED) == before + 1
 
 
+class Subclass(np.ndarray):
+    pass
+
+
+@natively
+@pytest.mark.parametrize("kernel", [1, 3, 5])
+@pytest.mark.parametrize("size", [(4, 4), (14, 14), (40, 40)])
+def test_a_refused_subclass_is_not_taken_for_a_result(size, kernel):
+    x, w = random((1, 16, *size), SINGLE, 0), as_constant(random((24, 16, kernel, kernel), SINGLE, 1))
+    axes = plain(size, kernel, pad=kernel // 2)
+    wanted = made(x, w, axes=axes)
+    assert wanted is not None
+    found = made(x.view(Subclass), w, axes=axes)
+    assert found is None or (found == wanted).all()
+
+
 @natively
 def test_infinities_stay_where_they_are():
     x = np.zeros((1, 16, 20, 20), SINGLE)
