@@ -26,21 +26,8 @@ from irc.ops.record import MOVING
 from irc.ops.registry import record
 from irc.runtime.array_memory import ANY, ANY_STRIDE, ArrayType, aligned_bytes, c_strides
 from irc.runtime.backends import PlannedOperand, PlannedStep
-from irc.runtime.execution import (
-    NOWHERE,
-    Code,
-    Frame,
-    Instruction,
-    Run,
-    Step,
-    drop_step,
-    execute,
-    kernel_step,
-    placed_step,
-    put,
-)
+from irc.runtime.execution import Code, Frame, Instruction, Run, Step, drop, execute, kernel_step, placed_step, put
 from irc.runtime.growable import append_to_slot, copy_behind
-from irc.runtime.kernels.registry import takes_outs
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.memory_plan import RESHAPE, FormRecorder, MemoryPlan, Planner, own_groups, stated_forms, were_steps
 from irc.runtime.plan import Lowerer, Plan
@@ -171,11 +158,10 @@ class PlannedSteps:
             return each
         dead = tuple([s for s in dead if s not in self._slots])
         if self._is_joined(node):
-            return each._replace(step=drop_step(dead), dead=dead)
-        kernel = self.plan.bound.kernel(node)
-        if len(outs) > 1 and not takes_outs(kernel):
-            return each
-        step = placed_step(kernel, ins, outs, dead, is_plain(node))
+            return each._replace(step=drop(node, dead).step, dead=dead)
+        # A ufunc that is the kernel suits operands of other types, and may be called instead of it.
+        directly = all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
+        step = placed_step(self.plan.bound.kernel(node), ins, outs, dead, directly)
         return Instruction(step, node, ins, outs, dead)
 
     def _is_joined(self, node: Node) -> bool:
@@ -198,7 +184,6 @@ class FastSteps(PlannedSteps):
         known: what was recorded in a run of this kind.
         arena: memory for such runs. What is done once is tried out there.
         is_donated: whether results that leave the run may lie in memory that the caller has given up.
-        written: the names of inputs that runs write to.
 
     Attributes:
         once: the steps that are done once for an arena.
@@ -213,11 +198,10 @@ class FastSteps(PlannedSteps):
         known: FormRecorder,
         arena: Array,
         is_donated: bool = False,
-        written: Collection[str] = (),
     ) -> None:
         super().__init__(plan, memory, planner.compiled)
         self._is_donated = is_donated
-        self._open_inputs = {slot for slot, v in zip(plan.code.params, plan.graph_inputs) if v.name not in written}
+        self._open_inputs = {slot for slot, v in zip(plan.code.params, plan.graph_inputs) if v.name not in plan.written}
         self._planner, self._known = planner, known
         self._frame, self._owner = self.frame(arena), arena.base
         self.once: list[Step] = []
@@ -260,7 +244,7 @@ class FastSteps(PlannedSteps):
             made.kernels -= node.kind != GROUP
             dead = tuple([s for s in each.dead if self._frame[s] is None])
             if dead:
-                found.append(Instruction(drop_step(dead), node, (), (), dead))
+                found.append(drop(node, dead))
         return made, [*first, *found]
 
     def _new_results(self, each: Instruction, returned: Collection[int]) -> list[Instruction]:
@@ -319,7 +303,7 @@ class FastSteps(PlannedSteps):
         if node.blocks or not results or not self._planner.inner >= results <= self._known.forms.keys():
             return None
         if self._is_joined(node):
-            return drop_step(())
+            return drop(node, ()).step
         if self._planner.known >= results <= known.keys():
             step = partial(put, slots=outs, values=[known[value] for value in node.outputs])
             step(frame)
@@ -416,11 +400,6 @@ def _compiled(function: Callable[[Frame], int], instructions: list[Instruction],
             frame[s] = None
 
     return instructions[0]._replace(step=step, dead=dead)
-
-
-def is_plain(node: Node) -> bool:
-    """Whether a ufunc that is the kernel of ``node`` suits its operands, and may be called instead of it."""
-    return all(v.type.dtype is not DType.FLOAT16 for v in node.inputs)
 
 
 class _Arena:
@@ -531,7 +510,7 @@ class PlannedRuns:
             return results
         finally:
             if arena is not None:
-                run.arena = NOWHERE
+                run.arena = None
                 self._arenas.append(arena)
 
     def _record(self, key: RunKey, inputs: Sequence[Any], run: Run) -> list[Any]:
@@ -582,8 +561,9 @@ class PlannedRuns:
             recorder.forms = forms = {v: f for v, f in forms.items() if v in planner.static} | planner.open
         memory, planned = planner.plan(forms, donated), None
         if memory.place_of or self.lowerer.plan.loops:
-            plan, arena, written = self.lowerer.plan, self._take(memory.nbytes), self.lowerer.writes.inputs
-            planned = _Planned(FastSteps(plan, memory, planner, recorder, arena.memory, bool(donated), written))
+            arena = self._take(memory.nbytes)
+            steps = FastSteps(self.lowerer.plan, memory, planner, recorder, arena.memory, bool(donated))
+            planned = _Planned(steps)
             self._arenas.append(arena)
             self._plans.budget = max(self._plans.budget, memory.nbytes)
         self._keep(key, planned, len(forms) * _FORM_BYTES if planned else 0)

@@ -193,11 +193,10 @@ def find_backend(name: str | Backend) -> Backend | None:
     """
     if isinstance(name, Backend):
         return name
-    if name == NUMPY:
-        return None
     if name == AUTO:
         name = next((own for own, (_, _, needed) in OWN.items() if find_spec(needed) is not None), NUMPY)
-        return find_backend(name)
+    if name == NUMPY:
+        return None
     if name in OWN:
         module, own, _ = OWN[name]
         return getattr(import_module(module), own)()

@@ -188,7 +188,12 @@ class _Detacher:
         for path in paths:
             value = element(values, path)
             if not is_append_only(value) and id(value) not in self._session_ids:
-                value = self._keep(value)
+                if not is_array(value):
+                    raise Error("IRC417", f"only tensors can be caches, not {describe(value)}")
+                value = self._release(value)
+                value.flags.writeable = False
+                if (buffer := buffer_of(value)) is not None:
+                    buffer.make_append_only(value)
             kept.append(value)
         self._handed_on = dict(zip(paths, kept))
         return kept
@@ -208,16 +213,6 @@ class _Detacher:
             if ranges.setdefault(owner, _Ranges()).take(array):
                 shown[owner] = shown.get(owner, 0) + array.nbytes
         return shown
-
-    def _keep(self, value: Any) -> Array:
-        if not is_array(value):
-            raise Error("IRC417", f"only tensors can be caches, not {describe(value)}")
-        own = self._release(value)
-        own.flags.writeable = False
-        buffer = buffer_of(own)
-        if buffer is not None:
-            buffer.make_append_only(own)
-        return own
 
     def _count(self, size: int) -> None:
         """Count what leaves beside what the run has made; Error if it may not use so much."""
@@ -248,12 +243,11 @@ class _Detacher:
 class _Ranges:
     """Disjoint byte ranges of one array, in order: a Split may have thousands of results."""
 
-    __slots__ = ("_ends", "_first", "_starts")
+    __slots__ = ("_bounds", "_first")
 
     def __init__(self) -> None:
         self._first: Array | None = None
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._bounds: list[int] = []  # where each begins and ends
 
     def take(self, array: Array) -> bool:
         """Take the bytes from the first to the last of ``array``; return whether all of them were free."""
@@ -262,20 +256,17 @@ class _Ranges:
         if self._first is None:  # most arrays have one result: it need not be known where that lies
             self._first = array
             return True
-        if not self._starts:
+        if not self._bounds:
             self._insert(self._first)
         return self._insert(array)
 
     def _insert(self, array: Array) -> bool:
         low, high = np.lib.array_utils.byte_bounds(array)
-        first = bisect_right(self._ends, low)  # the first range that ends after the array's begin
-        last = bisect_left(self._starts, high)  # the first that begins at or after its end
-        free = first == last
-        if not free:  # the overlapping ranges become one
-            low, high = min(low, self._starts[first]), max(high, self._ends[last - 1])
-        self._starts[first:last] = [low]
-        self._ends[first:last] = [high]
-        return free
+        first, last = bisect_right(self._bounds, low), bisect_left(self._bounds, high)
+        is_free = first == last and first % 2 == 0
+        # Ranges that overlap become one: a bound after an odd number of others is inside of one.
+        self._bounds[first:last] = [low] * (first % 2 == 0) + [high] * (last % 2 == 0)
+        return is_free
 
 
 def _without_gaps(array: Array) -> Array:
@@ -450,16 +441,13 @@ class Signature:
                     self._note(like)
                 return values, like.key
         checked = () if held.donated else self.donated_at
-        seen: set[Any] = set()
         for i, a in self.passed:
             value = feeds[a.name]
             if i in checked:
                 value = plain(value)
                 _check_donation(value, a.where)
-            if a.name in held.arrays:  # of the input's type, and many are alike: of those, one is looked at
-                if (a.shape, value.shape) not in seen:
-                    seen.add((a.shape, value.shape))
-                    check_shape(value.shape, a.type, a.where, sizes)
+            if a.name in held.arrays:  # of the input's type
+                check_shape(value.shape, a.type, a.where, sizes)
             else:
                 value = accept(value, a, sizes)
                 if i not in self.donated_at:

@@ -234,7 +234,7 @@ _OFFSET = np.dtype(np.uint64)
 def entry_of(tensor: Tensor, offset: int) -> dict[str, Any]:
     """The description of a tensor in a file's header; ``offset`` is relative to the first tensor's."""
     if tensor.dtype is DType.STRING:
-        size = sum(part.nbytes for part in _string_parts(_stored(tensor)))
+        size = sum(part.nbytes for part in _parts(tensor))
     else:
         size = tensor.dtype.numpy.itemsize if tensor.is_splat else tensor.nbytes
     entry: dict[str, Any] = {"dtype": tensor.dtype.label, "shape": tensor.shape, "offset": offset, "bytes": size}
@@ -243,8 +243,7 @@ def entry_of(tensor: Tensor, offset: int) -> dict[str, Any]:
 
 def write_tensor(file: BinaryIO, tensor: Tensor) -> None:
     """Write the bytes that ``entry_of(tensor, ...)`` describes."""
-    array = _stored(tensor)
-    for part in _string_parts(array) if tensor.dtype is DType.STRING else [array]:
+    for part in _parts(tensor):
         file.write(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
 
 
@@ -292,11 +291,11 @@ def _is_size(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63
 
 
-def _stored(tensor: Tensor) -> Array:
-    return tensor.scalar if tensor.is_splat else tensor.peek()
-
-
-def _string_parts(array: Array) -> list[Array]:
+def _parts(tensor: Tensor) -> list[Array]:
+    """The arrays whose bytes are written one after the other."""
+    array = tensor.scalar if tensor.is_splat else tensor.peek()
+    if tensor.dtype is not DType.STRING:
+        return [array]
     # Lone surrogates, which stand for bytes that were no UTF-8, survive.
     texts = [str(s).encode("utf-8", "surrogatepass") for s in array.reshape(-1)]
     offsets = np.zeros(len(texts) + 1, _OFFSET)

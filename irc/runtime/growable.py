@@ -27,7 +27,7 @@ from irc.errors import Error
 from irc.ir.types import DType, TensorType
 from irc.runtime.arguments import Argument, accept, arrays_in, as_array
 from irc.runtime.array_memory import address_of, aligned_bytes, is_shown_alone
-from irc.runtime.execution import Frame, Slots, Step, label
+from irc.runtime.execution import Frame, Slots, Step
 from irc.runtime.kernels.support import MAX_BYTES, adding, axis_in, check_size
 from irc.runtime.values import Array, integer
 
@@ -275,10 +275,7 @@ def mismatch(old: Array, new: Array, axis: int) -> Error:
 
 def lower_append(lowering: Lowering, node: Node, ins: Slots, outs: Slots) -> Step:
     """Lower ``irc::append_``: as `append_to_slot`, with counts of what stayed and what moved."""
-    axis = node.attributes.get("axis")
-    if len(ins) != 2 or len(outs) != 1 or not isinstance(axis, int):
-        raise Error("IRC215", "append_ joins two tensors along the axis that its attribute says", label(node))
-    (old, new), (out,) = ins, outs
+    (old, new), (out,), axis = ins, outs, node.attributes["axis"]
     dead = lowering.emptied(ins)
 
     def step(frame: Frame) -> None:

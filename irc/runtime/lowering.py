@@ -49,18 +49,7 @@ from irc.runtime.destinations import (
     step_around,
     step_into,
 )
-from irc.runtime.execution import (
-    Code,
-    Instruction,
-    call_step,
-    drop_step,
-    execute,
-    label,
-    may_overwrite,
-    move_step,
-    placed_step,
-    put,
-)
+from irc.runtime.execution import Code, Instruction, call_step, drop, execute, label, may_overwrite, placed_step, put
 from irc.runtime.kernels.registry import Kernel, takes_out, takes_outs
 from irc.runtime.kernels.support import as_constant, check_size, is_constant, note_origin
 from irc.runtime.prepack import Kept, Preparations
@@ -248,7 +237,7 @@ class Lowering:
         unused = tuple(own.intersection(code.params) - live.slots)
         code.count_units([each.node for each in reversed(backwards) if not each.node.is_return])
         if unused and len(self._live) > 1:  # reported as the block's return node
-            backwards.append(Instruction(drop_step(unused), block.return_node, (), (), unused))
+            backwards.append(drop(block.return_node, unused))
         self._live.pop()
         code.captured = frozenset(live.slots - own)
         if self._live:
@@ -401,8 +390,7 @@ class Lowering:
     def _kernel(self, node: Node, ins: Slots, outs: Slots, dead: Slots) -> Step:
         kernel = self.bound.kernel(node)
         if takes_out(kernel) if len(outs) == 1 else takes_outs(kernel):
-            for value, slot in zip(node.outputs, outs):
-                self.may_be_placed(value, slot)
+            self.may_be_placed(node.outputs, outs)
         may_repeat = reads_first(node.kind)
         step = call_step(node, kernel, ins, outs, dead, lambda n: self.free(ins, n, may_repeat), self.sees_storage)
         join = joined(node)
@@ -416,10 +404,10 @@ class Lowering:
         live = self._live[-1]
         return (*live.unused, *self.dead(live.captured.union(ins)))
 
-    def may_be_placed(self, value: Value, slot: int) -> None:
-        """Note the ``slot`` of the result of the step being lowered, if that runs at most once a run."""
+    def may_be_placed(self, values: Sequence[Value], slots: Slots) -> None:
+        """Note the ``slots`` of the results of the step being lowered, if that runs at most once a run."""
         if self.runs_once:
-            self.plan.slot_of[value] = slot
+            self.plan.slot_of.update(zip(values, slots))
 
     def loop_step(self, node: Node, body: Code, step_of: Callable[[Iterate | None], Step]) -> Step:
         """The step of a loop, whose body and what makes its step are noted if that runs at most once a run."""
@@ -561,16 +549,21 @@ class Members:
         given = {value: slot for value, slot in results if value.node is not None and value.node.kind != CONSTANT}
         (self.code,) = lowering.inner([graph.block], {**dict(zip(graph.inputs, ins)), **given})
         self.code.units = self.code.ended = 0  # the group is part of a unit, which the code around it counts
-        self._moves = [(out, result) for out, result in zip(outs, self.code.returns) if out != result]
+        moves = [(result, out) for result, out in zip(self.code.returns, outs) if result != out]
+        self._results, self._outs = tuple([result for result, _ in moves]), tuple([out for _, out in moves])
         self._end = graph.block.return_node
 
     def instructions(self, dead: Slots) -> list[Instruction]:
         """The members, in order, and what is to be done after them; all together empty ``dead``, too."""
-        moves = [Instruction(move_step(result, out), self._end, (result,), (out,)) for out, result in self._moves]
+        results, outs = self._results, self._outs
         emptied = self.code.captured.difference(self.code.returns)
         left = tuple([s for s in dead if s not in emptied])
-        drop = [Instruction(drop_step(left), self._end, (), (), left)] if left else []
-        return [*self.code.instructions, *moves, *drop]
+
+        def end(frame: Frame) -> None:
+            put(frame, outs, [frame[s] for s in results], left)
+
+        after = [Instruction(end, self._end, results, outs, left)] if outs or left else []
+        return [*self.code.instructions, *after]
 
     def step(self, dead: Slots) -> Step:
         """A step that runs the members, and empties ``dead``."""
@@ -581,24 +574,20 @@ def lower_kept(lowering: Lowering, node: Node, ins: Slots, outs: Slots, kept: Ke
     """Lower a group whose results, which are made of constants alone, are ``kept`` from run to run."""
     members = Members(lowering, node, ins, outs).step(())
     dead = lowering.emptied(ins)
-    keeps = set(outs).isdisjoint(dead)
-    tensors = [each.attributes.get("value") for each in subgraph_of(node).nodes if each.kind == CONSTANT]
+    values = [each.attributes.get("value") for each in subgraph_of(node).nodes if each.kind == CONSTANT]
+    tensors = [value for value in values if isinstance(value, Tensor)]
 
     def step(frame: Frame) -> None:
         if kept.made is not None:
             put(frame, outs, kept.made, dead)
             return
-        operands = [frame[s] for s in ins]
+        operands, observer = [frame[s] for s in ins], frame[0].observer
         members(frame)
-        made = [frame[s] for s in outs] if keeps else []
+        made = [frame[s] for s in outs]
         put(frame, (), (), dead)
-        arrays = list(arrays_once(made))
-        observer = frame[0].observer
-        if keeps and kept.keep(made, arrays):
-            for array in arrays:
-                note_origin(
-                    array, [*filter(is_constant, operands), *[x.numpy() for x in tensors if isinstance(x, Tensor)]]
-                )
+        if kept.keep(made):
+            for array in arrays_once(made):
+                note_origin(array, [*filter(is_constant, operands), *[tensor.numpy() for tensor in tensors]])
                 if observer is not None:
                     observer.retain(array)
 
@@ -625,8 +614,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
     inside = lowering.plan.groups[node] = Members(lowering, node, ins, outs)
     dead = lowering.emptied(ins)
     members = inside.step(dead)
-    for value, slot in zip(node.outputs, outs):
-        lowering.may_be_placed(value, slot)
+    lowering.may_be_placed(node.outputs, outs)
     out = outs[0] if len(outs) == 1 else None
     free = frozenset([i for i in lowering.free(ins, len(ins)) if ins[i] in dead])
     must_own_storage = lowering.sees_storage
@@ -653,7 +641,7 @@ def lower_compiled(lowering: Lowering, node: Node, ins: Slots, outs: Slots, comp
             made = NotImplemented
         if made is NotImplemented:
             del operands, given  # what is counted by references is for the members to write over
-            places = [(s, x) for s in outs if is_array(x := frame[s]) and x.base is run.arena]
+            places = [(s, x) for s in outs if is_array(x := frame[s]) and x.base is not None and x.base is run.arena]
             members(frame)
             for s, place in places:
                 if frame[s] is not None:  # it may be read where it lies: as a part of a Concat's result

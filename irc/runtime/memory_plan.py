@@ -46,6 +46,14 @@ if TYPE_CHECKING:
     from irc.runtime.backends import CompiledGroup
     from irc.runtime.storage import Storage
 
+Forms = Mapping[Value, ArrayType]
+"""The element types and shapes of values."""
+
+Groups = Mapping[Node, Graph]
+"""Fusion groups, with their subgraphs."""
+
+OnNode = Callable[[Node], None]
+
 
 def nodes_run_once(block: Block) -> Iterator[Node]:
     """The nodes of ``block`` and of branches in it, in order: a branch, the other one, the If itself."""
@@ -62,19 +70,13 @@ def own_groups(graph: Graph) -> dict[Node, Graph]:
     return {node: group for node, group in groups if group is not None and users[group] == 1}
 
 
-def were_steps(group: Node, forms: Mapping[Value, ArrayType]) -> bool:
+def were_steps(group: Node, forms: Forms) -> bool:
     """Whether the members of ``group`` ran one by one in the run in which values had ``forms``."""
     graph = inner_graph(group)
     return graph is not None and any(value in forms for node in graph.nodes for value in node.outputs)
 
 
-def _follow(
-    block: Block,
-    groups: Mapping[Node, Graph],
-    equate: Callable[[Value, Value], None],
-    join: Callable[[Node], None],
-    apply: Callable[[Node], None],
-) -> None:
+def _follow(block: Block, groups: Groups, equate: Callable[[Value, Value], None], join: OnNode, apply: OnNode) -> None:
     """Tell what follows from what in ``block``, and in the groups and branches in it, in order.
 
     Args:
@@ -102,10 +104,10 @@ def _follow(
 
 def static_values(
     graph: Graph,
-    groups: Mapping[Node, Graph],
+    groups: Groups,
     written: Container[Value],
     in_order: bool = False,
-    decided: Iterable[Value] | None = None,
+    given: Iterable[Value] | None = None,
 ) -> tuple[set[Value], set[Value]]:
     """The values that run at most once, and which shapes and elements the input shapes decide.
 
@@ -114,9 +116,9 @@ def static_values(
         groups: its fusion groups, with their subgraphs.
         written: values whose contents something may change.
         in_order: whether all values lie in C order, as TorchScript's need not.
-        decided: values whose shapes are decided; by default, the inputs.
+        given: values whose shapes are decided; by default, the inputs.
     """
-    shapes = set(graph.inputs if decided is None else decided)  # the values of which these are decided
+    shapes = set(graph.inputs if given is None else given)  # the values of which these are decided
     contents: set[Value] = set()  # none of which is written: what takes them in a group is not known to be
 
     def note(value: Value, has_shape: bool, has_contents: bool) -> None:
@@ -171,9 +173,7 @@ class _Derived(Known):
             self.symbolic[value] = type if None not in type.shape else self._keep(value, type.shape)
 
 
-def derived_forms(
-    graph: Graph, groups: Mapping[Node, Graph], given: Mapping[Value, ArrayType], written: Container[Value]
-) -> dict[Value, ArrayType]:
+def derived_forms(graph: Graph, groups: Groups, given: Forms, written: Container[Value]) -> dict[Value, ArrayType]:
     """The forms that shape rules tell of values that run at most once, TorchScript's operators apart.
 
     Args:
@@ -385,7 +385,7 @@ class Planner:
         placeable: Container[Value],
         compiled: Mapping[Node, CompiledGroup] | None = None,
         params: Sequence[Value] | None = None,
-        given: Mapping[Value, ArrayType] | None = None,
+        given: Forms | None = None,
     ) -> None:
         self._storage = storage
         self._params = params or ()
@@ -424,7 +424,7 @@ class Planner:
             if value in self.inner and value in placeable
         ]
 
-    def plan(self, forms: Mapping[Value, ArrayType], donated: Collection[int] = ()) -> MemoryPlan:
+    def plan(self, forms: Forms, donated: Collection[int] = ()) -> MemoryPlan:
         """The plan for runs in which values have ``forms``.
 
         Args:
@@ -442,11 +442,7 @@ class Planner:
         return joining if joining.nbytes <= PEAK * copying.nbytes else copying
 
     def _buffers(
-        self,
-        placeable: Iterable[_Placeable],
-        forms: Mapping[Value, ArrayType],
-        donated: Collection[int],
-        joining: Container[Node],
+        self, placeable: Iterable[_Placeable], forms: Forms, donated: Collection[int], joining: Container[Node]
     ) -> tuple[dict[Value, Place], list[Value]]:
         """Buffers by value, and the values that overwrite operands, if the Concats ``joining`` copy nothing."""
         made = {value: Place(forms[value], value, 0, self._last[self._storage.of(value)]) for value in self._params}
@@ -457,7 +453,7 @@ class Planner:
             form = forms.get(value)
             if form is None:
                 continue
-            buffer = self._dying(node, self._candidates(node, value, forms), form, turn, held, last)
+            buffer = self._dying(node, value, forms, held, last)
             if buffer is None:
                 buffer = Place(form, value, turn, turn)
                 parts = self._parts(node, form, made) if node in joining else []
@@ -478,7 +474,7 @@ class Planner:
                 buffer.whole.end = max(buffer.whole.end, buffer.end)
         return made, over
 
-    def _copies(self, node: Node, forms: Mapping[Value, ArrayType]) -> bool:
+    def _copies(self, node: Node, forms: Forms) -> bool:
         """Whether the Reshape ``node`` gives no view of what a Transpose makes of an operand in C order."""
         mover = self._resolved(node.inputs[0]).node
         if mover is None or mover.kind != TRANSPOSE:
@@ -522,36 +518,26 @@ class Planner:
         is_placed = node in self.compiled or (node is not None and len(node.outputs) == 1)
         return is_placed and value not in self.known and self._storage.of(value) not in self._changed
 
-    def _donated(self, forms: Mapping[Value, ArrayType], donated: Collection[int]) -> dict[Value, Place]:
+    def _donated(self, forms: Forms, donated: Collection[int]) -> dict[Value, Place]:
         """The buffers that the inputs at the positions ``donated`` bring."""
         values = {self._inputs[i]: i for i in donated}
         free = [v for v in values if v in forms and v in self.static and self._storage.of(v) not in self._kept]
         return {value: Place(forms[value], value, 0, 0, values[value]) for value in free}
 
-    def _candidates(self, node: Node, result: Value, forms: Mapping[Value, ArrayType]) -> Sequence[Value]:
-        """The operands that ``node`` may write ``result`` over, if they have its form."""
-        kernels = self.compiled.get(node)
-        if kernels is None:
-            return node.inputs[: overwritable(node)]
-        types = [form_of(value, forms) for value in node.inputs]
-        return [node.inputs[i] for i in kernels.over(node.outputs.index(result), types)]
-
     def _dying(
-        self,
-        node: Node,
-        candidates: Sequence[Value],
-        form: ArrayType,
-        turn: int,
-        held: Mapping[Value, Place],
-        last: _LastUses,
+        self, node: Node, result: Value, forms: Forms, held: Mapping[Value, Place], last: _LastUses
     ) -> Place | None:
-        """The buffer that ``node`` may overwrite: of the first candidate that it is the last to read."""
+        """The buffer that ``node`` may write ``result`` over: of the first operand that dies with it."""
+        kernels, candidates = self.compiled.get(node), node.inputs[: overwritable(node)]
+        if kernels is not None:
+            types = [form_of(value, forms) for value in node.inputs]
+            candidates = [node.inputs[i] for i in kernels.over(node.outputs.index(result), types)]
         shown = [last.of(c) for v in node.inputs for c in self._storage.shown(v)] if candidates else []
         for value in map(self._resolved, candidates):
             buffer, storage = held.get(value), last.of(self._storage.of(value))
-            if buffer is None or buffer.form != form or buffer.latest is not value:
+            if buffer is None or buffer.form != forms[result] or buffer.latest is not value:
                 continue  # in none, or another result has been written over it
-            if last.turn(storage) <= turn and shown.count(storage) <= 1:
+            if last.turn(storage) <= self._turns[node] and shown.count(storage) <= 1:
                 return buffer
         return None
 
@@ -576,7 +562,7 @@ class Planner:
         return value
 
 
-def form_of(value: Value, forms: Mapping[Value, ArrayType]) -> ArrayType | None:
+def form_of(value: Value, forms: Forms) -> ArrayType | None:
     """The form of ``value``, a constant or one of ``forms``; None if unknown, or no tensor of numbers."""
     tensor = constant_tensor(value)
     form = forms.get(value) if tensor is None else ArrayType(tensor.dtype.numpy, tensor.shape)

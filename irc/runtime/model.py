@@ -33,7 +33,7 @@ from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in
 from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits
 from irc.runtime.objects import State, check_known, snapshot
-from irc.runtime.plan import Lowerer, has_unknown, part_for, unknown_nodes
+from irc.runtime.plan import Lowerer, is_unknown, part_for, unknown_nodes
 from irc.runtime.profile import Profile, Profiler
 from irc.runtime.threads import MOST, one_thread, share, usable_processors
 from irc.runtime.values import Array, describe, integer, is_mapping, typed
@@ -163,7 +163,7 @@ class CompiledModel:
         self.counters = Counters()
         self.packed: object = None
         self.runs = self._lowered(self.graph, analyses)
-        self._parts: dict[frozenset[int], PlannedRuns] | None = {} if has_unknown(self.graph) else None
+        self._parts: dict[frozenset[int], PlannedRuns] | None = {} if any(map(is_unknown, self.graph.nodes)) else None
         self._results = results_of(self.outputs)
         self._defaults = defaults
         self._share = sharing(options.threads)

@@ -53,9 +53,10 @@ class Plan:
         frame: what runs start from, but for weights that are not in memory yet.
         unread: the slots of those, which the first run fills.
         bound: the kernels and constants.
+        written: the names of inputs that runs write to.
     """
 
-    def __init__(self, name: str, graph_inputs: Sequence[Value], bound: Bound) -> None:
+    def __init__(self, name: str, graph_inputs: Sequence[Value], bound: Bound, written: Collection[str] = ()) -> None:
         self.name = name
         self.code = Code()  # until it is lowered: functions may call themselves
         self.graph_inputs = graph_inputs
@@ -66,6 +67,7 @@ class Plan:
         self.frame: Frame = [None]
         self.unread: list[tuple[int, Node]] = []
         self.bound = bound
+        self.written = written
         self._lock = RLock()
 
     def __repr__(self) -> str:  # in messages: the value that a function is
@@ -157,7 +159,7 @@ class Lowerer:
         self.bound = Bound(deferred, backend, asks_for_types(graph))
         self._analyses = analyses or Analyses(graph.module)
         self.storage, self.writes, self.known = self._analyzed(guarded)
-        self.plan = Plan(graph.name, graph.inputs, self.bound)
+        self.plan = Plan(graph.name, graph.inputs, self.bound, self.writes.inputs)
         self._functions: dict[str, Plan] = {}
         self._pending: list[tuple[Plan, Graph, Storage]] = [(self.plan, graph, self.storage)]
         while self._pending:
@@ -189,17 +191,13 @@ class Lowerer:
         return self._functions[name]
 
 
-def has_unknown(graph: Graph) -> bool:
-    """Whether each run of ``graph`` meets an unknown operator; one in a block may be avoided."""
-    return any(map(_is_unknown, graph.nodes))
-
-
 def unknown_nodes(graph: Graph) -> list[Node]:
     """The opaque nodes of ``graph``, nested ones too, for which nobody has registered a kernel."""
-    return [node for node in graph.walk() if _is_unknown(node)]
+    return [node for node in graph.walk() if is_unknown(node)]
 
 
-def _is_unknown(node: Node) -> bool:
+def is_unknown(node: Node) -> bool:
+    """Whether ``node`` is of an unknown operator; runs meet those in the top block, and may avoid others."""
     return is_opaque(node.kind) and means(node) is None
 
 
@@ -212,7 +210,7 @@ def part_for(graph: Graph, outputs: Collection[int]) -> Graph:
         Error: IRC323 if these outputs need operators that are unknown; the message lists all that the graph has.
     """
     needed, _ = backward_slice(analyze(graph, noalias=graph.inputs), [graph.outputs[i] for i in outputs])
-    if any(map(_is_unknown, needed)):
+    if any(map(is_unknown, needed)):
         raise unsupported(unknown_nodes(graph))
     copy = copy_graph(graph, graph.weights)
     nothing = copy.create(CONSTANT, (), (NONE,))
@@ -239,8 +237,6 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     Raises:
         Error: the node cannot be computed, or not on these inputs.
     """
-    if len(arrays) != len(node.inputs):
-        raise Error("IRC434", f"{node.kind} has {len(node.inputs)} inputs, {len(arrays)} values were given", node.name)
     if node.kind in SPECIAL or node.kind == GROUP:
         graph, used = _alone(node)
         return lower(graph).run([arrays[i] for i in used])

@@ -21,7 +21,7 @@ from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.numerics import narrowed, widened
 from irc.runtime.kernels.registry import PREPARES, Kernel, takes_out
 from irc.runtime.kernels.support import Array, as_constant, is_half
-from irc.runtime.values import is_array, owner
+from irc.runtime.values import arrays_once, is_array, owner
 
 MOST_BYTES = 1 << 30
 """What all that is kept for one graph may take."""
@@ -52,8 +52,9 @@ class Kept:
     nbytes: int = 0
     bases: tuple[int, ...] = ()
 
-    def keep(self, made: Any, arrays: Sequence[Array]) -> bool:
-        """Keep ``made``, which consists of ``arrays``, if there is room. Returns whether it is kept."""
+    def keep(self, made: Any) -> bool:
+        """Keep ``made``, an array, or values of which some are, if there is room; return whether it is kept."""
+        arrays = list(arrays_once([made]))
         bases = {id(base): base.nbytes for base in map(owner, arrays)}
         for kept in self.preparations.kept():  # what a view shows counts once
             for base in kept.bases:
@@ -76,7 +77,7 @@ def _once(make: Kernel, kept: Kept) -> Kernel:
         made = kept.made
         if made is None:
             made = make(*constants)
-            kept.keep(made, [made] if is_array(made) else made)
+            kept.keep(made)
         return made
 
     return run

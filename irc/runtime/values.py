@@ -23,25 +23,13 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from irc.errors import Error
-from irc.ir import types
+from irc.ir import Graph, Node, types
 from irc.ir.objects import EnumMember, Object
 from irc.ir.region_flow import with_subgraphs
 from irc.ir.tensor import Array
-from irc.ir.types import (
-    DictType,
-    ListType,
-    OptionalType,
-    PrimType,
-    TupleType,
-    Type,
-    UnionType,
-    is_definite,
-    parts,
-    union_of,
-)
+from irc.ir.types import DictType, ListType, OptionalType, TupleType, Type, UnionType, is_definite, parts, union_of
 
 if TYPE_CHECKING:
-    from irc.ir import Graph, Node
     from irc.runtime.kernels.registry import Kernel
 
 
@@ -310,7 +298,7 @@ def _part_for(value: Any, type: Type) -> Type | None:
     return found[0] if found else None
 
 
-_ANY_LIST, _ANY_TUPLE = PrimType("list"), PrimType("tuple")
+_ANY_LIST, _ANY_TUPLE = types.PrimType("list"), types.PrimType("tuple")
 
 
 def is_of(value: Any, type: Type) -> bool:
