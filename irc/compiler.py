@@ -28,7 +28,7 @@ from irc.runtime.file import is_saved
 from irc.runtime.kernels import means
 from irc.runtime.model import DEFAULTS, CompiledModel, Options
 from irc.runtime.plan import without_kernels
-from irc.runtime.report import FusionGroup, Memory, Report, Totals, peak_bytes, weight_bytes
+from irc.runtime.report import FusionGroup, Memory, Report, Totals, peak_bytes
 from irc.support.formatting import count
 from irc.support.lazy import provided
 
@@ -189,7 +189,8 @@ def totals_of(graph: Graph, sizes: dict[str, int], nbytes: int | None = None) ->
 def _describe_memory(graph: Graph, expected: Callable[[], MemoryPlan | None], report: Report) -> None:
     """Fill in what analyses of ``graph`` say of memory, and the plan that is ``expected``."""
     db, plan = analyze(graph, graph.module), expected()
-    memory = Memory(weight_bytes(graph), peak_bytes(graph, db))
+    weights, _ = provided("costs").weights_of(list(with_subgraphs(graph)))
+    memory = Memory(sum(weights.values()), peak_bytes(graph, db))
     if plan is not None:
         memory.arena, memory.bound = plan.nbytes, plan.bound
     report.alias, report.memory = _alias_facts(graph, db), memory

@@ -250,7 +250,7 @@ class Profiler(Observer):
         self._groups: dict[Graph, Node] = {}  # the fusion groups of the graph, by their subgraphs
         self._stack: list[_Call] = []
         self._latest: _Call | None = None  # the last that began
-        self._plan: MemoryPlan | None = None
+        self._plan = MemoryPlan({}, 0, 0, frozenset(), {}, [])  # of no results, until there is another
         self._arena_bytes = 0  # bytes of planned memory
         self._turn = 0  # of the plan
         self._beside: defaultdict[int, int] = defaultdict(int)  # by turns: most bytes alive outside of planned memory
@@ -278,8 +278,7 @@ class Profiler(Observer):
         if not row.inputs:
             row.inputs = tuple([describe(frame[s]) for s in ins])
         call = self._latest = _Call(row, self._found.own, self._live.now, self._found.counters.in_place)
-        if self._plan is not None:
-            self._turn = self._plan.turns.get(node, self._turn)
+        self._turn = self._plan.turns.get(node, self._turn)
         self._note_memory(now, self._live.now)
         self._stack.append(call)
         call.began = self._left = self._clock()
@@ -361,15 +360,15 @@ class Profiler(Observer):
             group.calls = max(member.calls for member in members)
 
     def _note_place(self, node: Node, row: NodeProfile, over: bool, new: bool) -> None:
-        planned = () if self._plan is None else [v for v in node.outputs if v in self._plan.place_of]
-        if over or (self._plan is not None and not self._plan.over.isdisjoint(planned)):
+        planned = [v for v in node.outputs if v in self._plan.place_of]
+        if over or not self._plan.over.isdisjoint(planned):
             row.in_place += 1
         elif new or planned:
             row.fresh += 1
 
     def _least(self) -> int:
-        used = [] if self._plan is None else self._plan.in_use
-        return max([self._beside[turn] + planned for turn, planned in enumerate(used)] + [*self._beside.values(), 0])
+        used = [self._beside[turn] + planned for turn, planned in enumerate(self._plan.in_use)]
+        return max([*used, *self._beside.values(), 0])
 
     def _note_memory(self, when: int, alive: int) -> None:
         self._found.peak = max(self._found.peak, alive)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args, get_origin, g
 
 from irc.alias import AliasDb, Kind
 from irc.alias.location_sets import members
-from irc.ir import CONSTANT, MAX_SIZE, Graph, Node, Value, with_subgraphs
-from irc.ir.objects import tensors_of
+from irc.ir import CONSTANT, MAX_SIZE, Graph, Node, Value
 from irc.ir.types import PrimType
 from irc.support.lazy import provided
 from irc.support.remarks import PassRun, Remark
@@ -187,12 +186,6 @@ def _read(type: Any, data: Any, where: str) -> Any:
     if not fits or (data.__class__ is int and not -(2**63) <= data < 2**63):
         raise TypeError(f"{where} is not of type {kind.__name__}")
     return data
-
-
-def weight_bytes(graph: Graph) -> int:
-    """Bytes of the distinct constant tensors in ``graph``, nested blocks and fusion groups included."""
-    tensors = {id(tensor): tensor for node in with_subgraphs(graph) for tensor in tensors_of(node)}
-    return sum(t.dtype.numpy.itemsize if t.is_splat else t.nbytes for t in tensors.values())
 
 
 def peak_bytes(graph: Graph, db: AliasDb) -> int | None:

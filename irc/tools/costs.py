@@ -92,7 +92,7 @@ def costs(graph: Graph, given: Mapping[str, int] | None = None) -> Costs:
     """
     assumed: dict[str, int] = {}
     nodes = list(with_subgraphs(graph))
-    weights, parameters = _weights(nodes)
+    weights, parameters = weights_of(nodes)
     if not all(isinstance(v.type, TensorType) and v.type.static_shape is not None for n in nodes for v in n.outputs):
         graph, assumed = _with_sizes(graph, given or {})
         nodes = list(with_subgraphs(graph))
@@ -150,7 +150,7 @@ def _primitives(node: Node, scalar: ScalarSemantics | None) -> int:
     return sum(isinstance(each, Apply) and each.primitive is not CAST for each in walk(expression))
 
 
-def _weights(nodes: list[Node]) -> tuple[dict[str, int], int]:
+def weights_of(nodes: list[Node]) -> tuple[dict[str, int], int]:
     """Bytes by element type, and elements, of the distinct constants of ``nodes``."""
     tensors: dict[int, Tensor] = {id(tensor): tensor for node in nodes for tensor in tensors_of(node)}
     stored = Counter[str]()
