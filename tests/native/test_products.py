@@ -190,9 +190,9 @@ def test_models_multiply_codes_of_4_bits(has_epilogue, has_zeros):
     proto = onnx_model(nodes, {"x": [1, depth]}, "g" if has_epilogue else "m", arrays, com_microsoft=1)
     native, plain = (irc.compile(proto, backend=backend) for backend in ("native", "numpy"))
     feeds = {"x": rng.standard_normal((1, depth)).astype("f4")}
-    before = sum(key[1] == "few bits" and arrays is not None for key, (_, arrays) in PACKED._kept.items())
+    before = sum(key[1] == "few bits" and kept.arrays is not None for key, kept in PACKED._kept.items())
     found = [*native.run(feeds).values(), *native.run(feeds).values(), *native.run(feeds).values()]
-    after = sum(key[1] == "few bits" and arrays is not None for key, (_, arrays) in PACKED._kept.items())
+    after = sum(key[1] == "few bits" and kept.arrays is not None for key, kept in PACKED._kept.items())
     assert after == before + 1
     assert len({x.tobytes() for x in found}) == 1  # whether in a table or not
     np.testing.assert_allclose(found[0], *plain.run(feeds).values(), rtol=1e-4, atol=1e-4)

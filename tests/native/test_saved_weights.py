@@ -15,7 +15,13 @@ from irc.cli import main
 from irc.errors import Error
 from irc.native import packed
 from irc.native.packed import PACKED, PIECES
+from irc.native.panels import MOST_FEATURES
+from irc.native.target import current
 from tests.runtime.test_file import assembled, parts, same
+
+pytestmark = pytest.mark.skipif(
+    current().vector_bytes not in MOST_FEATURES, reason="nothing is packed for this processor"
+)
 
 SPATIAL = [1, 16, 14, 14]
 CONVOLUTIONS = {

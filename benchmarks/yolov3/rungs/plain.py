@@ -57,6 +57,7 @@ class _PlainSolver(Solver):
 
     def _edge(self, source: Element) -> None:
         """``source`` has a new edge: bring everything up to date."""
+        self.dag.version += 1
         self._new.append(source)
         if self._settling:
             return  # an outer call will see to it

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benchmarks.yolov3.rungs.searching import SearchingDag
 from irc.alias.facts import WORLD, Element
 from irc.alias.location_sets import EMPTY, LocationSet, SetIndex, intersects
@@ -23,6 +25,7 @@ class WriteTable(WriteLog):
         self.rows: dict[Node, list[tuple[Element, LocationSet]]] = {}
         self._union: LocationSet | None = EMPTY
         """All that is written; None when it has to be found again."""
+        self.observer: Callable[[LocationSet, bool], object] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.rows)
@@ -31,7 +34,7 @@ class WriteTable(WriteLog):
         super().add(node, element, change)
         self.entries.clear()  # which is where logs keep rows
         self.rows.setdefault(node, []).append((element, self.dag.locations(element)))
-        self._union = None
+        self._changed()
 
     # -- updates ---------------------------------------------------------
 
@@ -50,7 +53,7 @@ class WriteTable(WriteLog):
     def remove(self, node: Node) -> None:
         for element, _ in self.rows.pop(node, ()):
             self.metadata.pop((node, element), None)
-        self._union = None
+        self._changed()
 
     def redirect(self, old: Element, new: Element) -> None:
         for node, row in self.rows.items():
@@ -60,7 +63,15 @@ class WriteTable(WriteLog):
             change = self.metadata.pop((node, old), Change.ELEMENTS)
             if change:
                 self.metadata[node, new] = max(change, self.metadata.get((node, new), change))
+        self._changed()
+
+    def _changed(self) -> None:
         self._union = None
+        if self.observer is not None:
+            self.observer(EMPTY, True)  # anything may have changed
+
+    def settle(self) -> None:
+        """Rows are right at any time."""
 
     def renest(self, node: Node) -> None:
         """Nothing is kept by nesting."""
