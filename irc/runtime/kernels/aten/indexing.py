@@ -108,10 +108,14 @@ def both(in_order: bool = False, **writers: Callable[..., Array]) -> None:
 
 
 def index_select(x: Array, dim: int, index: Array) -> Array:
-    *lead, places = _at(_vector(x), dim, index)
-    axis = len(lead)
+    if index.ndim > 1:
+        raise Error("IRC421", f"index_select takes a vector of indices, not {list(index.shape)}")
+    axis = axis_in(dim, max(x.ndim, 1))
     if not x.ndim:
         return x.copy()
+    places = index.reshape(-1)
+    if places.size and (places.min() < 0 or places.max() >= x.shape[axis]):
+        raise Error("IRC420", f"an index is out of range for dimension {dim} of size {x.shape[axis]}")
     check_bytes(x.nbytes // max(x.shape[axis], 1) * places.size)
     return np.asarray(np.take(x, places, axis))
 
