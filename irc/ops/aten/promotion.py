@@ -34,7 +34,7 @@ def promote(a: AnyDType, b: AnyDType) -> AnyDType:
     """The element type of what combines tensors of ``a`` and ``b``, both with dimensions."""
     if a == b:
         return a
-    low, high = sorted((a, b), key=category)
+    low, high = (b, a) if category(a) > category(b) else (a, b)
     if category(low) == category(high) or (category(low) == FLOATING and low == np.float64):
         try:
             return np.promote_types(low, high)
@@ -49,7 +49,7 @@ def combined(groups: Sequence[Sequence[AnyDType]]) -> AnyDType:
     Operands of a later group only count if they are of a higher category. Floats then become complex numbers of their
     own precision.
     """
-    first, *later = [reduce(promote, group) for group in groups if group]
+    first, *later = [reduce(promote, group) if len(group) > 1 else group[0] for group in groups if group]
     for dtype in later:
         if category(dtype) > category(first):
             first = promote(first, _COMPLEX64 if category(first) == FLOATING else dtype)

@@ -60,8 +60,8 @@ BOOL = np.dtype(np.bool_)
 def result_type(*operands: Any) -> AnyDType:
     """The element type of an arithmetic result on ``operands``: tensors and Python numbers."""
     tensors: list[Array] = [x for x in operands if is_array(x)]
-    groups = [x.dtype for x in tensors if x.ndim], [x.dtype for x in tensors if not x.ndim]
-    return combined((*groups, [number_dtype(x) for x in operands if not is_array(x)]))
+    numbers = [number_dtype(x) for x in operands if not is_array(x)]
+    return combined(([x.dtype for x in tensors if x.ndim], [x.dtype for x in tensors if not x.ndim], numbers))
 
 
 def number_dtype(value: Any) -> AnyDType:
