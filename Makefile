@@ -47,8 +47,8 @@ test-slow: $(VENV)/.test
 	$(TESTING) $(PYTEST) -m "slow or hypothesis" --ignore=tests/differential
 
 # What runs models, rather than single kernels or passes. The two targets below try a quarter of the random programs of
-# `test-slow`, which are with native code.
-RUNNING := tests/native tests/programs tests/runtime tests/test_onnx_backend.py tests/test_small_models.py
+# `test-slow`, which are with native code, and the standard's cases only as they are optimised.
+RUNNING := -k "not Unoptimised" tests/native tests/programs tests/runtime tests/test_onnx_backend.py tests/test_small_models.py
 
 # As if llvmlite were not installed: tests/conftest.py sees to that.
 test-numpy: $(VENV)/.test
