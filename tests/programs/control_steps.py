@@ -265,6 +265,8 @@ _IN_GROUPS: tuple[Step, ...] = (onnx_steps.unary, onnx_steps.binary, onnx_steps.
 _ONCE = ("aten::append", "aten::squeeze_", "aten::unsqueeze_", "prim::CallFunction")
 _SHAPED = ("onnx::ConstantOfShape", "onnx::Expand", "onnx::Reshape")
 """Their last operand is a shape: what is written into it since may be none."""
+_SIZED = ("aten::cat", "aten::stack")
+"""Of a list that others may use, which may be longer by now."""
 
 
 def again(m: Maker) -> None:
@@ -278,7 +280,8 @@ def again(m: Maker) -> None:
     for node in nodes[:12]:
         known = all(v in visible or (v.node is not None and v.node.block is node.block) for v in node.inputs)
         once = node.kind in _ONCE or (node.kind in _SHAPED and not m.kind(node.inputs[-1]).frozen)
-        if known and not once and m.flip():
+        grows = node.kind in _SIZED and node.inputs[0] in visible
+        if known and not once and not grows and m.flip():
             m.emit(node.kind, node.inputs, m.kind(node.output), node.output.type, **node.attributes)
             return
 
