@@ -142,6 +142,8 @@ class Memo:
 
     def _written(self, locations: LocationSet, metadata: bool) -> None:
         """A node writes ``locations``, or no longer does: elements there or, if so, ``metadata``."""
+        if self._open:
+            self._at = None  # what is being answered may rest on what was before
         few = list(islice(members(locations), _MOST_LOCATIONS + 1))
         for thing in (MEMORY,) if metadata or len(few) > _MOST_LOCATIONS else (_ANYWHERE, *few):
             self._forget(thing)

@@ -57,7 +57,6 @@ class PartWrites:
             return None
         if scope is not None and scope.node is not None:
             memo.look(scope.node, *scope.node.around())
-        memo.look(*writers)
         read = Read(reach, part)
         return tuple(node for node in writers if self.writes(node, read, scope))
 
@@ -117,12 +116,13 @@ class PartWrites:
 
     def _find_targets(self, node: Node) -> list[tuple[Part | None, LocationSet]] | None:
         """What ``node`` writes, and where that is, with the part if it is known to be one; None if not known."""
-        memo, own = self._db.memo, self._own(node)
+        memo, written = self._db.memo, regions.written(node)
+        if written is None:
+            return None
         memo.look(MEMORY)
-        for locations in own:
+        places = list(map(self._db.location_set, written))
+        for locations in places:
             memo.look_at_writes(locations)
-        written = regions.written(node)
-        places = list(map(self._db.location_set, written or ()))
-        if written is None or any(locations not in places for locations in own):
+        if any(locations not in places for locations in self._own(node)):
             return None
         return [(part_of(self._db, value), locations) for value, locations in zip(written, places)]

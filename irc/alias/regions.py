@@ -106,12 +106,10 @@ class Shown(NamedTuple):
 
     Attributes:
         part: what that is.
-        values: those that must not be declared unknown, as it is followed through them.
         unsettled: views of which something may write a list of pieces or another operand.
     """
 
     part: Part
-    values: Sequence[Value]
     unsettled: Sequence[Node]
 
 
@@ -130,21 +128,18 @@ def _part_of(db: AliasDb, value: Value) -> Part | None:
     if shown is None:
         return None
     db.memo.look(MEMORY)
-    if not _is_base(db, shown.part.base):
-        return None
-    if db.declares_unknown() and any(map(db.is_declared_unknown, shown.values)):
-        return None
+    if db.declares_unknown() or not _is_base(db, shown.part.base):
+        return None  # it may be followed through values, and lists of pieces, that were declared unknown
     return shown.part if all(_is_settled(db, view) for view in shown.unsettled) else None
 
 
 def _shown(memo: Memo, value: Value) -> Shown | None:
     memo.look(*_deciding([value]))
-    passed: list[Value] = []
     views: list[tuple[Node, Value, int]] = []
-    at = _origin(value, passed)
+    at = _origin(value)
     while at is not None and len(views) < MOST_VIEWS and (found := _view(at)) is not None:
         node, number = found
-        at = _origin(node.inputs[0], passed)
+        at = _origin(node.inputs[0])
         if at is not None:
             views.append((node, at, number))
     if at is None or not views:
@@ -157,7 +152,7 @@ def _shown(memo: Memo, value: Value) -> Shown | None:
             return None
         region = shown
     unsettled = [view for view, _, _ in views if _may_be_unsettled(view)]
-    return Shown(Part(at, region, value.block), passed, unsettled) if region.spans else None
+    return Shown(Part(at, region, value.block), unsettled) if region.spans else None
 
 
 def _deciding(values: Iterable[Value]) -> set[Node]:
@@ -216,10 +211,9 @@ def _view(value: Value) -> tuple[Node, int] | None:
     return (node, number) if is_view and not is_unsettled(node) else None
 
 
-def _origin(value: Value, passed: list[Value]) -> Value | None:
-    """The earliest value that certainly is the same tensor, after those passed; None if far away."""
+def _origin(value: Value) -> Value | None:
+    """The earliest value that certainly is the same tensor; None if far away."""
     for _ in range(MOST_VIEWS):
-        passed.append(value)
         is_new = (
             value.node is not None and value.node.kind.startswith(_NAMESPACES) and not value.node.kind.endswith("_")
         )
@@ -317,7 +311,6 @@ def _is_read_as_part(db: AliasDb, value: Value) -> bool:
     """Whether all that may see ``value`` surely reads no more of its storage than ``value`` shows."""
     seen = {value}
     pending = [value]
-    db.memo.look(MEMORY)
     while pending:
         value = pending.pop()
         db.memo.look(value)
@@ -337,14 +330,9 @@ def _is_read_as_part(db: AliasDb, value: Value) -> bool:
 
 def concerns_readers(node: Node, value: Value) -> bool:
     """Whether `part_read_of` may say something else if ``node`` comes to use ``value``, or goes."""
-    if value.user_count >= MOST_READERS or not node.kind.startswith(_NAMESPACES) or not is_functional(node):
+    if value.user_count >= MOST_READERS or not is_functional(node) or not _is_known(node):
         return True
-    found = record(node.kind)
-    return (
-        bool(found.changes)
-        or "storage" in found.layout
-        or any(v.type.__class__ is not TensorType for v in node.outputs)
-    )
+    return any(v.type.__class__ is not TensorType for v in node.outputs)
 
 
 def reads_elements(db: AliasDb, node: Node) -> bool:

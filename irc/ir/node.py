@@ -223,6 +223,8 @@ class Node(HasMetadata):
     def add_outputs(self, types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Value, ...]:
         """Append several outputs at once and return them."""
         graph, before = self.graph, self.outputs
+        if before:
+            self._report()
         added = tuple([Value(graph, type, self, None, i) for i, type in enumerate(types, len(before))])
         self.outputs = before + added if before else added
         for value, name in zip(added, names if len(names) == len(added) else (*names, *[""] * len(added))):
@@ -642,8 +644,6 @@ class Block(HasMetadata):
         before._next = after._prev = node
         node.block = self
         self._size += 1
-        if self.graph.observers:
-            self.graph.report_move(node)
         end = self.return_node
         low = 0 if before is end else before._order
         if after is end:
@@ -655,6 +655,8 @@ class Block(HasMetadata):
         node._order = label
         if label == low or label >= _ORDER_END:
             self._relabel(node)
+        if self.graph.observers:
+            self.graph.report_move(node)
 
     def _unlink(self, node: Node) -> None:
         before, after = node._prev, node._next

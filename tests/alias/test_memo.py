@@ -363,3 +363,168 @@ def test_a_question_after_a_change_that_does_not_concern_it_costs_as_without_par
 def test_a_question_after_a_change_that_concerns_it_costs_what_is_concerned(change: Sequence[str]) -> None:
     few, many = (Costs("select", count).calls(change, "has_writers") for count in (5, 50))
     assert many <= 1.05 * few, (few, many)
+
+
+def stands_as_rebuilt(db: AliasDb, *names: str) -> None:
+    fresh = analyze(db.graph)
+    for name in names:
+        assert db.has_writers(db.graph.value(name)) == fresh.has_writers(db.graph.value(name)), name
+
+
+def test_a_write_is_known_to_the_very_next_question() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    made = add(db, "aten::exp", "y").output
+    assert not db.has_writers(made)
+    add(db, "aten::relu_", made.name)
+    assert db.has_writers(made)
+
+
+def test_a_write_that_a_question_meets_before_it_is_told_is_known_once_it_is() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    node = Builder.before(graph.block.return_node).node("aten::relu_", [graph.value("a")], [TENSOR])
+    db.has_writers(graph.value("a"))
+    db.add_node(node)
+    assert db.has_writers(graph.value("a"))
+
+
+def test_writes_to_few_and_to_many_places_concern_each_other() -> None:
+    bases = "".join(f"  %v{n} : Tensor = aten::relu(%y)\n" for n in range(10))
+    of = ", ".join(f"%v{n}" for n in range(10))
+    some = f"{bases}  %m : Tensor[] = prim::ListConstruct({of})\n  %g : Tensor = aten::__getitem__(%m, %i)\n  return"
+    graph = parse_graph(ROWS.replace("%y : Tensor)", "%y : Tensor, %i : int)").replace("  return", some))
+    for written, read in (("g", "v0"), ("v0", "g")):
+        db = analyze(graph)
+        assert not db.has_writers(graph.value(read))
+        write = add(db, "aten::relu_", written)
+        assert db.has_writers(graph.value(read))
+        erase(db, write)
+        assert not db.has_writers(graph.value(read))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("how", ["uses", "input", "inputs"])
+def test_who_reads_is_known_of_the_old_and_of_the_new_operand(how: str, wide: bool, tune: Tune) -> None:
+    if wide:
+        tune("irc.ir.node.WIDE", 1)
+    text = ROWS.replace("  %b", "  %a2 : Tensor = aten::select(%x, %0, %0)\n  %b", 1)
+    graph = parse_graph(text)
+    db = analyze(graph)
+    a, a2 = graph.value("a"), graph.value("a2")
+    reader = add(db, "aten::as_strided_copy", "a2", "one", "one", "0")  # of all of the storage
+    assert not db.has_writers(a) and db.has_writers(a2)
+    if how == "uses":
+        a2.replace_all_uses_with(a)
+    elif how == "input":
+        reader.replace_input(0, a)
+    else:
+        reader.set_inputs([a, *reader.inputs[1:]])
+    db.replace_value(a2, a)
+    assert db.has_writers(a)
+    assert not db.has_writers(a2)
+
+
+def test_a_list_of_pieces_in_another_order_says_nothing() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    p, b = graph.value("p"), graph.value("b")
+    assert not db.may_alias(p, b)
+    turned = Builder.before(graph.block.return_node).node("aten::reverse", [graph.value("l")], [])
+    db.add_node(turned)
+    assert db.may_alias(p, b)
+
+
+def test_a_new_solution_keeps_no_answers() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    made = add(db, "aten::exp", "y").output
+    assert not db.has_writers(made)
+    assert graph.value("a").node is not None
+    Builder.before(graph.value("a").node).node("aten::exp", [graph.value("y")], [TENSOR])  # other numbers of locations
+    Builder.before(graph.block.return_node).node("aten::relu_", [made], [TENSOR])
+    db.refresh()
+    assert db.has_writers(made)
+
+
+def test_the_scope_of_a_question_may_leave_a_loop() -> None:
+    graph = parse_graph(f"""
+graph(%x : Tensor, %y : Tensor, %n : int, %c : bool):
+{CONSTANTS}  %true : bool = prim::Constant[value=1]()
+  %v : Tensor = aten::relu(%x)
+  %b : Tensor = aten::select(%v, %0, %0)
+  prim::Loop(%n, %true)
+    block0(%i : int):
+      %j : int = aten::add(%i, %1)
+      %a : Tensor = aten::select(%v, %0, %j)
+      prim::If(%c)
+        block0():
+          %f : Tensor = aten::exp(%y)
+          %w : Tensor = aten::relu_(%b)
+          %l : Tensor = aten::exp(%y)
+          -> ()
+        block1():
+          -> ()
+      -> (%true)
+  return (%y)
+""")
+    db = analyze(graph)
+    a, first, last = graph.value("a"), graph.value("f").node, graph.value("l").node
+    assert first is not None and last is not None and first.outer is not None and first.outer.outer is not None
+    assert not db.writes_between(a, first, last)
+    branch, loop = first.outer, first.outer.outer
+    branch.move_before(loop)
+    db.unnest_nodes(loop, [branch])
+    assert db.writes_between(a, first, last) == analyze(graph).writes_between(a, first, last)
+
+
+UNKNOWN = ROWS.replace("%y : Tensor)", "%y : Tensor, %c : bool)").replace(
+    "  %l",
+    """  %z : Tensor = prim::If(%c)
+    block0():
+      %u : Tensor = prim::unchecked_cast(%x)
+      -> (%u)
+    block1():
+      -> (%x)
+  %d : Tensor = aten::select(%z, %0, %0)
+  %l""",
+    1,
+)
+
+
+@pytest.mark.parametrize(("declared", "part"), [("u", "d"), ("l", "p")])
+def test_what_is_followed_through_something_declared_unknown_may_be_anywhere(declared: str, part: str) -> None:
+    graph = parse_graph(UNKNOWN)
+    db = analyze(graph)
+    assert not db.may_alias(graph.value(part), graph.value("b"))
+    db.set_wildcard(graph.value(declared))
+    assert db.may_alias(graph.value(part), graph.value("b"))
+
+
+def test_what_was_declared_unknown_and_is_gone_says_nothing_any_more() -> None:
+    graph = parse_graph(ROWS)
+    db = analyze(graph)
+    unknown = add(db, "aten::exp", "y")
+    db.set_wildcard(unknown.output)
+    assert db.may_alias(graph.value("a"), graph.value("b"))
+    erase(db, unknown)
+    db.tighten()
+    assert not db.may_alias(graph.value("a"), graph.value("b"))
+
+
+def test_a_node_is_in_order_even_if_who_is_told_of_it_fails() -> None:
+    class Failing:
+        def moved(self, node: Node) -> None:
+            raise RuntimeError
+
+        def changed(self, node: Node, values: object) -> None:
+            pass
+
+    graph = parse_graph(ROWS)
+    observer, last = Failing(), graph.value("w").node
+    assert last is not None
+    graph.report_to(observer)
+    node = graph.create("aten::exp", [graph.value("y")], [TENSOR])
+    with pytest.raises(RuntimeError):
+        graph.block.append(node)
+    assert last.is_before(node)
