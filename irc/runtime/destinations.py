@@ -31,8 +31,9 @@ from irc.ops.record import Movement
 from irc.ops.registry import record
 from irc.ops.signatures import resolve, schemas
 from irc.runtime.array_memory import ArrayType, lies_as_new
+from irc.runtime.bounds import CURRENT
 from irc.runtime.execution import Frame, Slots, Step, may_overwrite, operands_in, put
-from irc.runtime.kernels.support import axis_in, check_size, copied_to
+from irc.runtime.kernels.support import axis_in, copied_to
 from irc.runtime.values import Array, is_array, is_sequence
 
 _COPY = "aten::copy_"
@@ -239,12 +240,15 @@ class Assembly:
     def _begin(self, frame: Frame) -> tuple[Array, _Layout] | None:
         """Memory for the result, and how its parts will lie there if they come as in the last run."""
         layout = self._latest  # once: another thread may change it
-        if layout is None:
+        if layout is None or CURRENT.scope.guard is not None:  # a limit is for what this run needs, and when it does
             return None
         whole = None if self._outer is None else self._outer(frame, layout.result)
         if whole is None:
             dtype, shape = layout.result
-            whole = np.empty(check_size(shape, dtype), dtype)
+            try:
+                whole = np.empty(shape, dtype)
+            except MemoryError:  # the result may be smaller in this run
+                return None
         frame[self._slot] = held = whole, layout
         return held
 

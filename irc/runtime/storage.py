@@ -188,15 +188,14 @@ class Storage:
             self._add(analyze(group, noalias=group.inputs))
 
     def _find_captors(self, value: Value) -> None:
-        if self.of(value) == ESCAPED:
-            return
         blocks: set[Block] = set()
         for user in value.iter_users():
             blocks.update(block for owner, block in _between(user, value) if owner.kind in LOOPS)
             # A Scan reads slices of the inputs after the states; before version 9, with a batch axis, of these too.
             if user.kind == SCAN and value in (user.inputs if is_batched(user) else user.inputs[carried(user).many :]):
                 blocks.update(user.blocks)
-        for storage in self.shown(value) if blocks else ():
+        # What a list holds may be of several classes, of which others may know some.
+        for storage in self.shown(value) - {ESCAPED} if blocks else ():
             self._captors[storage] |= blocks
 
 

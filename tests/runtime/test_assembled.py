@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import irc
+from irc.alias.location_sets import members
 from irc.runtime import execution
 from irc.runtime.plan import lower
 from tests.effort import Tune
@@ -157,3 +158,26 @@ def test_rows_of_a_copied_part_may_be_more_or_fewer(tune: Tune) -> None:
         y = np.full((1, rows, 2), 3, np.float32)
         (found,) = plan.run([x, y])
         np.testing.assert_array_equal(found, np.concatenate([x, y, np.exp(x)], 1))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_a_list_holds_is_needed_in_each_iteration(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever of the list's memory comes first, its own, a part that is written over, or what others know."""
+    monkeypatch.setattr("irc.alias.classes.members", lambda found: sorted(members(found), reverse=reverse))
+    body = "c = cat(l, 1); d = add_(c, 1); k: 'Tensor[]' = append(n, d); yield True"
+    loop = f"n: 'Tensor[]' = prim.ListConstruct()\nprim.Loop(3, True)\nwith block(i=int): {body}"
+    for parts in ("y, slice(cache, 1, 1, 8)", "slice(cache, 1, 0, 7), y"):
+        graph = ir_graph("x: Float(1, 8); y: Float(1, 1)", f"cache = relu(x); {LIST}({parts}); {loop}", "n")
+        feeds = list(feeds_of(1, {"x": (1, 8), "y": (1, 1)}).values())
+        (wanted,), (found,) = interpret(graph, copied(feeds)), lower(graph).run(feeds)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_limit_is_not_reached_by_what_an_earlier_run_made(tune: Tune) -> None:
+    tune("irc.runtime.destinations.LEAST", 0)
+    graph = ir_graph("x: Float(1, 4, 8); y: Float(1, n, 8)", f"{LIST}(relu(x), exp(y)); c = cat(l, 1)", "c")
+    model, limits = irc.compile(graph, passes="none", backend="numpy"), irc.Limits(bytes=10_000)
+    many, few = (feeds_of(0, {"x": (1, 4, 8), "y": (1, rows, 8)}) for rows in (1000, 2))
+    for feeds, given in [(many, None)] * 3 + [(few, limits)] * 3 + [(many, None)]:
+        (found,) = model.run(feeds, limits=given).values()
+        np.testing.assert_array_equal(found, np.concatenate([np.maximum(feeds["x"], 0), np.exp(feeds["y"])], 1))
