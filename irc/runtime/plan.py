@@ -237,6 +237,8 @@ def evaluate(node: Node, arrays: Sequence[Any]) -> list[Any]:
     Raises:
         Error: the node cannot be computed, or not on these inputs.
     """
+    if len(arrays) != len(node.inputs):
+        raise Error("IRC434", f"{node.kind} has {len(node.inputs)} inputs, {len(arrays)} values were given", node.name)
     if node.kind in SPECIAL or node.kind == GROUP:
         graph, used = _alone(node)
         return lower(graph).run([arrays[i] for i in used])
