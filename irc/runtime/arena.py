@@ -382,14 +382,14 @@ def _strides_in_buffer(form: ArrayType, axis: int) -> tuple[int, ...]:
     return (*[ANY_STRIDE] * axis, *c_strides(form.shape[axis:], form.dtype.itemsize))
 
 
-def _compiled(function: Callable[[Frame], int], instructions: list[Instruction], frame: Frame) -> Instruction:
+def _compiled(function: Callable[[Frame], int], instructions: list[Instruction], template: Frame) -> Instruction:
     """One instruction for several, which run one by one where ``function`` refuses the arrays.
 
-    It does not empty slots in which runs that start from ``frame`` have something anyway.
+    It does not empty slots in which runs that start from ``template`` have something anyway.
     """
     steps = Code().with_instructions(instructions)
     groups = sum([each.node.kind == GROUP for each in instructions])
-    dead = tuple([s for each in instructions for s in each.dead if frame[s] is None])
+    dead = tuple([s for each in instructions for s in each.dead if template[s] is None])
 
     def step(frame: Frame) -> None:
         if not function(frame):

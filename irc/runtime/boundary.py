@@ -94,7 +94,7 @@ def detach(
         Error: IRC402, IRC403 a result cannot be copied, IRC442 the run may not use the memory for that; IRC417 what is
             to be kept is not a tensor.
     """
-    found = None if of_model else undetached(results, wanted, held.keep)
+    found = None if of_model else _undetached(results, wanted, held.keep)
     if found is not None:
         return found
     leaving = {name: element(results, path) for name, path in wanted.items()}
@@ -112,7 +112,7 @@ def detach(
     return released, kept
 
 
-def undetached(
+def _undetached(
     results: Sequence[Any], wanted: Mapping[str, Path], keep: Iterable[Path]
 ) -> tuple[dict[str, Any], list[Array]] | None:
     """As `detach`, if nothing is to be copied, for that is quick to see; else None.

@@ -28,7 +28,7 @@ from irc.runtime.arena import PlannedRuns, RunKey
 from irc.runtime.arguments import Argument, Path, Sizes, accept, named, results_of
 from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
-from irc.runtime.boundary import NOTHING, Held, Signature, detach, left_out, read_only_view, undetached
+from irc.runtime.boundary import NOTHING, Held, Signature, detach, left_out, read_only_view
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
 from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits
@@ -233,7 +233,7 @@ class CompiledModel:
         try:
             ERRORS.set(IGNORED)
             results = signature.compute(values, run, key)
-            found, _ = undetached(results, signature.wanted, ()) or detach(results, signature.wanted, run, NOTHING)
+            found, _ = detach(results, signature.wanted, run, NOTHING)
             self.counters = run
             return found
         finally:
