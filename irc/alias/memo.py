@@ -1,18 +1,19 @@
-"""Answers that are remembered until something that they were found from changes.
+"""Memoised answers about parts of tensors, each with its dependencies, and what invalidates them.
 
-Whoever finds an answer *looks at* things:
+An answer depends on
 
-- a node: its kind, inputs, results, blocks and place, and the types of its inputs;
-- a value: which nodes use it, with which other inputs;
+- nodes: their kind, inputs, results, blocks and place, and the types of their inputs;
+- values: which nodes use them, with which other inputs;
+- subgraphs: all of their nodes;
 - memory: what the solved facts say, and what changes the metadata of tensors;
 - locations: which nodes write there.
 
 The graph reports changes of nodes and values when they happen, whoever makes them; the write index reports writes; the
-state of the facts is compared at each question. An answer is forgotten when something that it rests on changes, and not
-before. Invariants:
+state of the facts is compared at each question. A change invalidates the answers that depend on what changed, and no
+others. Invariants:
 
-- An answer rests on all that was looked at for it, also for the answers that it was made of, and on what it is about.
-- What was not looked at may not be asked: no answer may depend on it.
+- An answer depends on all that was asked for it, also for the answers that it was made of, and on what it is about.
+- Whoever finds an answer names what it depends on before asking: nothing else may decide it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from irc.alias.write_index import WriteIndex
 from irc.ir.graph import Graph
 from irc.ir.node import Node, Value
 
-Thing: TypeAlias = Node | Value | int | str
+Dependency: TypeAlias = Node | Value | Graph | int | str
 
 MEMORY = "memory"
 
@@ -35,7 +36,7 @@ _ANYWHERE = "all locations"
 
 _ANYTHING = "the graph"
 
-_MOST_THINGS = 256
+_MOST_DEPENDENCIES = 256
 """An answer that was found from more is forgotten when anything changes in the graph."""
 
 _MOST_LOCATIONS = 8
@@ -57,18 +58,18 @@ class Memo:
         self._graph = graph
         self._concerns = concerns
         self._at: Hashable = None
-        self._known: dict[Hashable, tuple[Any, dict[Thing, None]]] = {}
-        """Question -> the answer, and what it rests on."""
-        self._resting_on: dict[Thing, dict[Hashable, None]] = {}
-        """Thing -> the questions whose answers rest on it."""
-        self._open: list[dict[Thing, None]] = []
-        """What was looked at for each of the questions that are being answered, each for the one before."""
+        self._known: dict[Hashable, tuple[Any, dict[Dependency, None]]] = {}
+        """Question -> the answer, and its dependencies."""
+        self._dependents: dict[Dependency, dict[Hashable, None]] = {}
+        """Dependency -> the questions whose answers it decides."""
+        self._open: list[dict[Dependency, None]] = []
+        """The dependencies so far of the questions that are being answered, each for the one before."""
 
     def follow(self, dag: MemoryDAG, index: WriteIndex) -> None:
         """From now on, these say what values denote, and who writes: the graph was analysed, perhaps again."""
         self._dag, self._index = dag, index
         index.observer = self._written
-        self._forget(MEMORY)
+        self._invalidate(MEMORY)
 
     def _memory(self) -> Hashable:
         """What changes whenever the facts, or the module, say something else of memory."""
@@ -82,7 +83,7 @@ class Memo:
         """What ``find`` returns of the arguments, as it was found, or is found now."""
         if not self._open and (at := self._memory()) != self._at:
             self._at = at
-            self._forget(MEMORY)
+            self._invalidate(MEMORY)
         question = find, *of
         known = self._known.get(question)
         if known is None:
@@ -91,70 +92,83 @@ class Memo:
             self._open[-1].update(known[1])
         return known[0]
 
-    def look(self, *things: Thing) -> None:
-        """The question that is being answered, if there is one, is answered from ``things``, too."""
+    def depend_on(self, *dependencies: Dependency) -> None:
+        """Note that the answer that is being found, if there is one, depends on ``dependencies``, too."""
         if self._open:
-            self._open[-1].update(dict.fromkeys(things))
+            self._open[-1].update(dict.fromkeys(dependencies))
 
-    def look_at_writes(self, locations: LocationSet) -> None:
-        """Likewise, from which nodes write ``locations``."""
-        few = list(islice(members(locations), _MOST_LOCATIONS + 1))
-        self.look(*(few if len(few) <= _MOST_LOCATIONS else (_ANYWHERE,)))
+    def depend_on_nodes_of(self, graph: Graph) -> None:
+        """Likewise, on all nodes of ``graph``, which a fusion group runs."""
+        if self._open:
+            graph.report_to(self)
+            self.depend_on(graph)
 
-    def _find(self, question: Hashable, find: Callable[..., Any], *of: Any) -> tuple[Any, dict[Thing, None]]:
+    def depend_on_writes(self, locations: LocationSet) -> None:
+        """Likewise, on which nodes write ``locations``."""
+        few = _few(locations)
+        self.depend_on(*((_ANYWHERE,) if few is None else few))
+
+    def _find(self, question: Hashable, find: Callable[..., Any], *of: Any) -> tuple[Any, dict[Dependency, None]]:
         if not self._known:
             self._graph.report_to(self)
-        # Each answer rests on the nodes that it is about, or that make what it is about: it goes when they do.
+        # Each answer depends on the nodes that it is about, or that make what it is about: it goes when they do.
         about = [each.definer if isinstance(each, Value) else each for each in of]
         self._open.append({each: None for each in about if isinstance(each, Node)})
         try:
             answer = find(*of)
         finally:
-            things = self._open.pop()
-        if len(things) > _MOST_THINGS:
-            nodes_and_values = [thing for thing in things if isinstance(thing, Node | Value)]
-            for thing in nodes_and_values:
-                del things[thing]
-            things[_ANYTHING] = None
-        for thing in things:
-            self._resting_on.setdefault(thing, {})[question] = None
-        found = self._known[question] = answer, things
+            dependencies = self._open.pop()
+        if len(dependencies) > _MOST_DEPENDENCIES:
+            nodes_and_values = [each for each in dependencies if isinstance(each, Node | Value)]
+            for each in nodes_and_values:
+                del dependencies[each]
+            dependencies[_ANYTHING] = None
+        for each in dependencies:
+            self._dependents.setdefault(each, {})[question] = None
+        found = self._known[question] = answer, dependencies
         return found
 
     # -- changes ---------------------------------------------------------
 
     def moved(self, node: Node) -> None:
         """``node`` has come into the graph, or to another place, or is about to leave."""
-        resting = self._resting_on
-        for thing in (node, _ANYTHING):
-            if thing in resting:
-                self._forget(thing)
+        dependents = self._dependents
+        graph = node.graph if node.block is None else node.block.graph  # as it is moved from one to another
+        for each in (node, graph, _ANYTHING):
+            if each in dependents:
+                self._invalidate(each)
         for value in node.inputs:
-            if value in resting and self._concerns(node, value):
-                self._forget(value)
+            if value in dependents and self._concerns(node, value):
+                self._invalidate(value)
 
     def changed(self, node: Node, values: Iterable[Value]) -> None:
         """``node`` is another one than before, and so are the nodes that use ``values``."""
-        resting = self._resting_on
-        for thing in (node, _ANYTHING, *values):
-            if thing in resting:
-                self._forget(thing)
+        dependents = self._dependents
+        for each in (node, node.graph, _ANYTHING, *values):
+            if each in dependents:
+                self._invalidate(each)
 
     def _written(self, locations: LocationSet, metadata: bool) -> None:
         """A node writes ``locations``, or no longer does: elements there or, if so, ``metadata``."""
         if self._open:
-            self._at = None  # what is being answered may rest on what was before
-        few = list(islice(members(locations), _MOST_LOCATIONS + 1))
-        for thing in (MEMORY,) if metadata or len(few) > _MOST_LOCATIONS else (_ANYWHERE, *few):
-            self._forget(thing)
+            self._at = None  # what is being found may depend on what was before
+        few = None if metadata else _few(locations)
+        for each in (MEMORY,) if few is None else (_ANYWHERE, *few):
+            self._invalidate(each)
 
-    def _forget(self, thing: Thing) -> None:
-        """Forget what rests on ``thing``."""
-        resting = self._resting_on
-        for question in resting.pop(thing, ()):
+    def _invalidate(self, changed: Dependency) -> None:
+        """Forget the answers that depend on ``changed``."""
+        dependents = self._dependents
+        for question in dependents.pop(changed, ()):
             for other in self._known.pop(question)[1]:
-                if other != thing:
-                    left = resting[other]
+                if other != changed:
+                    left = dependents[other]
                     del left[question]
                     if not left:
-                        del resting[other]
+                        del dependents[other]
+
+
+def _few(locations: LocationSet) -> list[int] | None:
+    """The locations, if they are few enough to be told apart; else None."""
+    few = list(islice(members(locations), _MOST_LOCATIONS + 1))
+    return few if len(few) <= _MOST_LOCATIONS else None

@@ -47,8 +47,8 @@ class PartWrites:
         """The nodes that may write what reading ``value`` reads; None if it is not known which."""
         memo = self._db.memo
         reach = self._reach(value, contained)
-        memo.look(MEMORY)
-        memo.look_at_writes(reach)
+        memo.depend_on(MEMORY)
+        memo.depend_on_writes(reach)
         if not self._index.touches(reach):
             return ()
         writers = self._index.few_writing(reach, _MOST_WRITERS)
@@ -56,7 +56,7 @@ class PartWrites:
         if writers is None or part is None:
             return None
         if scope is not None and scope.node is not None:
-            memo.look(scope.node, *scope.node.around())
+            memo.depend_on(scope.node, *scope.node.around())
         read = Read(reach, part)
         return tuple(node for node in writers if self.writes(node, read, scope))
 
@@ -119,10 +119,10 @@ class PartWrites:
         memo, written = self._db.memo, regions.written(node)
         if written is None:
             return None
-        memo.look(MEMORY)
+        memo.depend_on(MEMORY)
         places = list(map(self._db.location_set, written))
         for locations in places:
-            memo.look_at_writes(locations)
+            memo.depend_on_writes(locations)
         if any(locations not in places for locations in self._own(node)):
             return None
         return [(part_of(self._db, value), locations) for value, locations in zip(written, places)]

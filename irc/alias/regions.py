@@ -127,14 +127,14 @@ def _part_of(db: AliasDb, value: Value) -> Part | None:
     shown = shown_by(db, value)
     if shown is None:
         return None
-    db.memo.look(MEMORY)
+    db.memo.depend_on(MEMORY)
     if db.declares_unknown() or not _is_base(db, shown.part.base):
         return None  # it may be followed through values, and lists of pieces, that were declared unknown
     return shown.part if all(_is_settled(db, view) for view in shown.unsettled) else None
 
 
 def _shown(memo: Memo, value: Value) -> Shown | None:
-    memo.look(*_deciding([value]))
+    memo.depend_on(*_deciding([value]))
     views: list[tuple[Node, Value, int]] = []
     at = _origin(value)
     while at is not None and len(views) < MOST_VIEWS and (found := _view(at)) is not None:
@@ -234,7 +234,7 @@ def _is_settled(db: AliasDb, view: Node) -> bool:
     made = view.outputs[0]
     operands = [v for v in view.inputs[1:] if has_memory(v.type)]
     for value in (made, *operands):
-        db.memo.look_at_writes(db.reach_set(value))
+        db.memo.depend_on_writes(db.reach_set(value))
     is_fixed = isinstance(made.type, TensorType) or not db.touches_storage(made, contained=False)
     return is_fixed and not any(map(db.touches_storage, operands))
 
@@ -266,7 +266,7 @@ def _facts(a: Block | None, b: Block | None, scope: Block | None, memo: Memo) ->
     found: dict[Size, None] = {}
     for block in (a, b, scope):
         while block is not None and block.node is not None and len(found) < MOST_FACTS:
-            memo.look(block.node, *_deciding(block.node.inputs[:1]))
+            memo.depend_on(block.node, *_deciding(block.node.inputs[:1]))
             for fact in facts_of(block):
                 if all(_is_around(value.block, scope) for value in values_of(fact)):
                     found[fact] = None
@@ -313,12 +313,12 @@ def _is_read_as_part(db: AliasDb, value: Value) -> bool:
     pending = [value]
     while pending:
         value = pending.pop()
-        db.memo.look(value)
+        db.memo.depend_on(value)
         if max(value.user_count, len(seen)) > MOST_READERS:
             return False
         for user in value.iter_users():
             if len(user.inputs) >= WIDE:  # which does not report for all of its inputs that one was replaced
-                db.memo.look(user)
+                db.memo.depend_on(user)
             if not reads_elements(db, user):
                 return False
             for result in user.outputs:
@@ -343,6 +343,7 @@ def reads_elements(db: AliasDb, node: Node) -> bool:
         return True
     inner = inner_graph(node) if node.kind == GROUP else None
     if inner is not None:
+        db.memo.depend_on_nodes_of(inner)
         return all(each.kind == CONSTANT or is_pointwise(each) for each in inner.walk())
     if not _is_known(node):
         return False

@@ -12,6 +12,7 @@ import pytest
 from irc.alias import AliasDb, analyze
 from irc.alias.regions import MOST_READERS
 from irc.ir import Builder, Module, Node, Type, Value, parse_graph, types
+from irc.ir.region_flow import inner_graph
 from irc.ir.types import ListType, OptionalType
 from tests.alias.test_random_updates import Mutator, few_and_many
 from tests.counting import calls
@@ -181,9 +182,9 @@ def test_what_is_remembered_is_what_a_rebuild_finds(seeds: range) -> None:
     assert min(done[f"{query}: {answer}"] for query in ("alias", "writes between") for answer in (True, False)) >= 20
 
 
-@pytest.mark.parametrize("limit", ["_MOST_THINGS", "_MOST_LOCATIONS"])
+@pytest.mark.parametrize("limit", ["_MOST_DEPENDENCIES", "_MOST_LOCATIONS"])
 def test_what_rests_on_much_is_forgotten_whatever_changes(limit: str, tune: Tune) -> None:
-    tune(f"irc.alias.memo.{limit}", 2 * (limit == "_MOST_THINGS"))
+    tune(f"irc.alias.memo.{limit}", 2 * (limit == "_MOST_DEPENDENCIES"))
     for seed in range(5):
         run(seed)
 
@@ -528,3 +529,24 @@ def test_a_node_is_in_order_even_if_who_is_told_of_it_fails() -> None:
     with pytest.raises(RuntimeError):
         graph.block.append(node)
     assert last.is_before(node)
+
+
+def test_what_a_group_computes_decides_what_it_reads() -> None:
+    text = ROWS.replace("  return", "  %g : Tensor = prim::FusionGroup_0(%a)\n  return")
+    graph = parse_graph(
+        f"{text}with prim::FusionGroup_0 = graph(%v : Tensor):\n  %r : Tensor = onnx::Relu(%v)\n  return (%r)\n"
+    )
+    db = analyze(graph)
+    group = graph.value("g").node
+    assert group is not None
+    inner = inner_graph(group)
+    assert inner is not None
+    relu, a = inner.value("r").node, graph.value("a")
+    assert relu is not None and not db.has_writers(a)
+    other = Builder.before(relu).node("onnx::Transpose", [inner.value("v")], [TENSOR])
+    assert db.has_writers(a) == analyze(graph).has_writers(a) is True
+    relu.replace_input(0, other.output)
+    assert db.has_writers(a) == analyze(graph).has_writers(a) is True
+    relu.replace_input(0, inner.value("v"))
+    other.erase()
+    assert db.has_writers(a) == analyze(graph).has_writers(a) is False
