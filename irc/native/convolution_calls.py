@@ -197,11 +197,11 @@ def packed(w: Array, b: Array | None, group: int, form: Form, weights: Array | N
     """
     features, is_tiled = w.shape[0] // group, form.kind == TILES
     if weights is None:
-        if is_tiled and not (w.min() >= -LARGEST and w.max() <= LARGEST):  # nor is that so of NaN
-            return None
         shape = packed_form(w, group, form).shape
         weights = PIECES.array(shape, SINGLE)
-        pack(np.ascontiguousarray(w).reshape(len(w), shape[-2], *[TAPS] * is_tiled), weights, group)
+        largest = pack(np.ascontiguousarray(w).reshape(len(w), shape[-2], *[TAPS] * is_tiled), weights, group)
+        if is_tiled and not largest <= LARGEST:  # nor is that so of NaN
+            return None
     bias = np.zeros((group, len(weights) // group * form.features), SINGLE)
     if b is not None:
         bias[:, :features] = b.reshape(group, features)

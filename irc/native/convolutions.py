@@ -22,9 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from irc.native.jit import Make
-from irc.native.lanes import INT32, Emitter, Lanes
+from irc.native.lanes import Emitter, Lanes
 from irc.native.loops import (
     INT,
+    Largest,
     copy_floats,
     finished,
     indices,
@@ -37,7 +38,7 @@ from irc.native.loops import (
     paced_loop,
 )
 from irc.native.panels import SIZE, VECTORS, Panels
-from irc.native.target import Target, ir
+from irc.native.target import Target
 from irc.ops.algebra import SINGLE
 
 LARGEST = 2.0**48
@@ -153,24 +154,22 @@ class _Convolution(Panels):
     def __init__(self, form: Form, emitter: Emitter, arrays: Sequence[Any], layout: Layout) -> None:
         super().__init__(emitter, form.features)
         self.form, self.layout = form, layout
-        self.source, self.weights, self.bias, self.largest, self.result, work = arrays
+        self.source, self.weights, self.bias, largest, self.result, work = arrays
         builder = self.builder
         self.work = self.aligned(work)
         self.pitch = builder.add(builder.mul(layout.depth, number(form.positions)), number(form.lanes))
         sums = number(_SEGMENTS + SIZE * form.numbers * form.features * form.positions)
         self.panel = builder.add(builder.mul(self.pitch, number(SIZE * form.numbers)), sums)
         self.plane_size = builder.mul(layout.result_height, layout.result_width)
-        self.seen = builder.alloca(self.integers)
+        self.largest, self.largest_at = Largest(emitter), largest
         self.lane_at, self.segments_at = builder.alloca(INT), builder.alloca(INT)
         self.line = builder.alloca(self.vector, 4 * VECTORS)
 
     def emit(self, begin: Any, end: Any) -> None:
-        builder, layout = self.builder, self.layout
-        builder.store(ir.Constant(self.integers, None), self.seen, align=SIZE)
-        with paced_loop(self.emitter, begin, end, 1, layout.work) as item:
+        with paced_loop(self.emitter, begin, end, 1, self.layout.work) as item:
             self._item(item)
         if self.form.kind == TILES:
-            self._keep_largest()
+            self.largest.keep(self.largest_at)
 
     def _item(self, item: Any) -> None:
         """A part of the features of a group of panels."""
@@ -346,7 +345,6 @@ class _Convolution(Panels):
                 with loop(builder, number(0), length, form.lanes) as i:
                     x = builder.sub(builder.mul(builder.add(column, i), number(2)), layout.left)
                     begins = [builder.add(x, number(n)) for k in (0, 2) for n in (k, form.lanes + k)]
-                    largest = builder.load(self.seen, typ=self.integers, align=SIZE)
                     rows: list[list[Lanes]] = []
                     for k in range(4):
                         line = builder.add(y, number(k))
@@ -355,33 +353,15 @@ class _Convolution(Panels):
                         size = builder.select(is_inside, layout.width, number(0))
                         masks = [lanes_inside(self.emitter, begin, size) for begin in begins]
                         a, b, c, d = (self.load(self.at(at, each), mask) for each, mask in zip(begins, masks))
-                        for each in (a, b, d):
-                            largest = self._larger(largest, each)
+                        self.largest.see(a, b, d)
                         seen = [
                             builder.shuffle_vector(*both, which) for both in ((a, b), (c, d)) for which in (even, odd)
                         ]
                         rows.append(_input_transform([Lanes(self.emitter, value, SINGLE) for value in seen]))
-                    builder.store(largest, self.seen, align=SIZE)
                     numbers = [_input_transform([row[k] for row in rows]) for k in range(4)]
                     place = self.at(to, builder.add(lane, i))
                     for k in range(form.numbers):
                         self.store(numbers[k % 4][k // 4].value, self.at(place, builder.mul(self.pitch, number(k))), 0)
-
-    def _larger(self, largest: Any, value: Any) -> Any:
-        """The greater of magnitudes as integers: NaN is above all others."""
-        builder = self.builder
-        bits = Lanes(self.emitter, value, SINGLE).bitcast(INT32)
-        magnitude = (bits & 0x7FFFFFFF).value
-        return builder.select(builder.icmp_unsigned(">", magnitude, largest), magnitude, largest)
-
-    def _keep_largest(self) -> None:
-        builder, form = self.builder, self.form
-        found = builder.load(self.seen, typ=self.integers, align=4)
-        most = builder.extract_element(found, ir.Constant(ir.IntType(32), 0))
-        for k in range(1, form.lanes):
-            each = builder.extract_element(found, ir.Constant(ir.IntType(32), k))
-            most = builder.select(builder.icmp_unsigned(">", each, most), each, most)
-        builder.atomic_rmw("umax", self.largest, most, "monotonic")
 
     # -- results --------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from irc.native.jit import PACE
 from irc.native.lanes import INT32, Emitter, Lanes, store
 from irc.native.target import Target, ir
-from irc.ops.algebra import BOOL, AnyDType
+from irc.ops.algebra import BOOL, SINGLE, AnyDType
 
 BYTE, INT = ir.IntType(8), ir.IntType(64)
 POINTER, VOID = ir.PointerType(), ir.VoidType()
@@ -228,6 +228,38 @@ def masked_gather(emitter: Emitter, addresses: Lanes, mask: Lanes, dtype: AnyDTy
     pointers = emitter.builder.inttoptr(addresses.value, ir.VectorType(POINTER, emitter.count))
     operands = [pointers, ir.Constant(ir.IntType(32), dtype.itemsize), mask.value, ir.Constant(kind, None)]
     return Lanes(emitter, emitter.call(f"llvm.masked.gather.{_suffix(kind)}.v{emitter.count}p0", kind, operands), dtype)
+
+
+class Largest:
+    """The largest magnitude that a loop has met, as the bits of a float32: those of NaN are above all others.
+
+    Args:
+        emitter: it emits the loop, before which this is made.
+    """
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter, self._bits = emitter, emitter.vector(INT32)
+        self._seen = emitter.builder.alloca(self._bits)
+        emitter.builder.store(ir.Constant(self._bits, None), self._seen, align=4)
+
+    def see(self, *vectors: Any) -> None:
+        """Take vectors of float32 into account."""
+        builder = self._emitter.builder
+        largest = builder.load(self._seen, typ=self._bits, align=4)
+        for vector in vectors:
+            magnitude = (Lanes(self._emitter, vector, SINGLE).bitcast(INT32) & 0x7FFFFFFF).value
+            largest = builder.select(builder.icmp_unsigned(">", magnitude, largest), magnitude, largest)
+        builder.store(largest, self._seen, align=4)
+
+    def keep(self, place: Any) -> None:
+        """Write it to ``place`` unless a larger one is there; other threads may do so at the same time."""
+        builder = self._emitter.builder
+        seen = builder.load(self._seen, typ=self._bits, align=4)
+        most = ir.Constant(ir.IntType(32), 0)
+        for k in range(self._emitter.count):
+            each = builder.extract_element(seen, ir.Constant(ir.IntType(32), k))
+            most = builder.select(builder.icmp_unsigned(">", each, most), each, most)
+        builder.atomic_rmw("umax", place, most, "monotonic")
 
 
 def masked_store(emitter: Emitter, value: Any, pointer: Any, mask: Lanes) -> None:

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from irc.ir.tensor import Array
 from irc.native.jit import Code, Make, process_jit
 from irc.native.kernels import Call
 from irc.native.lanes import INT32, INT64, Lanes, to_float, to_integer
 from irc.native.loops import (
     INT,
+    Largest,
     finished,
     indices,
     lanes_inside,
@@ -65,8 +68,8 @@ class Layout(NamedTuple):
     depth: Any
 
 
-def pack(weights: Array, packed: Array, groups: int = 1) -> None:
-    """Write float32 ``weights`` (O, K), or filters (O, K, 9), in C order, to ``packed``.
+def pack(weights: Array, packed: Array, groups: int = 1) -> float:
+    """Write float32 ``weights`` (O, K), or filters (O, K, 9), in C order, to ``packed``: the largest magnitude, or NaN.
 
     Args:
         weights: of all groups, one after the other.
@@ -77,8 +80,10 @@ def pack(weights: Array, packed: Array, groups: int = 1) -> None:
     blocks, *_, depth, features = packed.shape
     layout = Layout(len(weights) // groups, blocks // groups, depth)
     code = _code(Form(features, weights.ndim == 3))
-    call = Call.of(code, [None] * 2, layout, blocks, packed.size * _PICOSECONDS / 1000)
-    assert call.run((weights, packed)), "neither is of a subclass, which calls refuse"
+    call = Call.of(code, [None] * 3, layout, blocks, packed.size * _PICOSECONDS / 1000)
+    largest = np.zeros(1, SINGLE)
+    assert call.run((weights, packed, largest)), "none is of a subclass, which calls refuse"
+    return float(largest[0])
 
 
 @cache
@@ -89,8 +94,9 @@ def _code(form: Form) -> Code:
 def _emit(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make]]:
     """The function ``name``, and what it needs."""
     lanes, (taps, numbers) = lanes_of_panel(), (TAPS, TILE) if form.is_tiled else (1, 1)
-    emitter, (weights, packed), given, begin, end = loop_function(name, target, lanes, 2, len(Layout._fields))
-    builder, layout = emitter.builder, Layout(*given)
+    emitter, arrays, given, begin, end = loop_function(name, target, lanes, 3, len(Layout._fields))
+    (weights, packed, largest_at), builder, layout = arrays, emitter.builder, Layout(*given)
+    largest = Largest(emitter)
     feature = builder.mul(layout.depth, number(SIZE * taps))  # the bytes of one
     plane = builder.mul(layout.depth, number(SIZE * form.features))
 
@@ -108,10 +114,12 @@ def _emit(name: str, form: Form, target: Target) -> tuple[str, Mapping[str, Make
             with loop(builder, number(0), layout.depth) as k:
                 at = rows + emitter.splat(builder.mul(k, number(SIZE * taps)), INT64)
                 found = [masked_gather(emitter, at + SIZE * t, is_there, SINGLE) for t in range(taps)]
+                largest.see(*[x.value for x in found])
                 place = offset(builder, into, builder.mul(k, number(SIZE * form.features)))
                 for i, x in enumerate(_tile(found) if form.is_tiled else found):
                     to = offset(builder, place, builder.add(builder.mul(plane, number(i)), number(SIZE * v)))
                     masked_store(emitter, x.value, to, is_kept)
+    largest.keep(largest_at)
     return finished(emitter)
 
 

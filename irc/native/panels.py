@@ -96,7 +96,6 @@ class Panels:
         self.positions = VECTORS * self.lanes
         self.dtype = SINGLE if numbers == FLOAT else INT32
         self.vector = emitter.vector(self.dtype)
-        self.integers = emitter.vector(INT32)
 
     def at(self, pointer: Any, index: Any) -> Any:
         """``pointer`` plus an offset in elements."""

@@ -191,6 +191,16 @@ def evaluate(program: Program, operands: Sequence[Any], out: Array | None = None
     return out
 
 
+def value_of(expression: Expression, operands: Sequence[Array]) -> Array:
+    """What ``expression`` is of the operands, of any shapes that broadcast: for one use, which is worth no program."""
+
+    def leaf(node: Expression) -> Array:
+        assert isinstance(node, Operand | Constant)
+        return operands[node.index] if isinstance(node, Operand) else _array(node)
+
+    return fold(_expanded(expression), leaf, lambda node, arguments: _implementation(node)(*arguments))
+
+
 def _are_in_order(operands: Sequence[Any]) -> bool | None:
     """Whether operands that have dimensions lie in C order; None if their shapes differ."""
     shape, found = operands[0].shape, True
