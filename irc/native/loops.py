@@ -222,16 +222,23 @@ def masked_load(emitter: Emitter, pointer: Any, mask: Lanes, filled: Any) -> Any
     return emitter.call(f"llvm.masked.load.{_suffix(filled.type)}.p0", filled.type, operands)
 
 
-def masked_gather(emitter: Emitter, addresses: Lanes, mask: Lanes, dtype: AnyDType) -> Lanes:
-    """The elements at ``addresses``, of int64, where ``mask`` is set, else 0; reads no other memory."""
-    kind = emitter.vector(dtype)
-    pointers = emitter.builder.inttoptr(addresses.value, ir.VectorType(POINTER, emitter.count))
-    operands = [pointers, ir.Constant(ir.IntType(32), dtype.itemsize), mask.value, ir.Constant(kind, None)]
-    return Lanes(emitter, emitter.call(f"llvm.masked.gather.{_suffix(kind)}.v{emitter.count}p0", kind, operands), dtype)
+def transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
+    """The columns of a square of lanes: blocks of twice the size before change places, from step to step."""
+    found, side = list(rows), len(rows)
+    step = 1
+    while step < side:
+        low = [lane if not lane & step else side + lane - step for lane in range(side)]
+        high = [lane + step if not lane & step else side + lane for lane in range(side)]
+        for i in range(side):
+            if not i & step:
+                pair = found[i], found[i + step]
+                found[i], found[i + step] = (builder.shuffle_vector(*pair, indices(which)) for which in (low, high))
+        step *= 2
+    return found
 
 
 class Largest:
-    """The largest magnitude that a loop has met, as the bits of a float32: those of NaN are above all others.
+    """The largest magnitude of float32 that a loop has met, as its bits: those of NaN are above others.
 
     Args:
         emitter: it emits the loop, before which this is made.

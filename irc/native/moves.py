@@ -26,7 +26,6 @@ from irc.native.loops import (
     POINTER,
     VOID,
     finished,
-    indices,
     least,
     loop,
     loop_function,
@@ -34,6 +33,7 @@ from irc.native.loops import (
     offset,
     paced_loop,
     space_of,
+    transposed,
 )
 from irc.native.target import current, ir
 
@@ -141,7 +141,7 @@ def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[st
                         rows.append(builder.load(place, typ=row, align=itemsize))
                         place = offset(builder, place, layout.line_from)
                     place = offset(builder, to_line, builder.mul(element, layout.element_to))
-                    for column in _transposed(builder, rows):
+                    for column in transposed(builder, rows):
                         builder.store(column, place, align=itemsize)
                         place = offset(builder, place, layout.element_to)
             with single, loop(builder, number(0), layout.lines) as line:  # there are few
@@ -152,21 +152,6 @@ def emit_transpose(name: str, itemsize: int, side: int) -> tuple[str, Mapping[st
                     place = offset(builder, to_line, builder.mul(element, layout.element_to))
                     builder.store(found, place, align=itemsize)
     return finished(emitter)
-
-
-def _transposed(builder: Any, rows: Sequence[Any]) -> list[Any]:
-    """The columns of a square of lanes: blocks of twice the size before change places, from step to step."""
-    found, side = list(rows), len(rows)
-    step = 1
-    while step < side:
-        low = [lane if not lane & step else side + lane - step for lane in range(side)]
-        high = [lane + step if not lane & step else side + lane for lane in range(side)]
-        for i in range(side):
-            if not i & step:
-                pair = found[i], found[i + step]
-                found[i], found[i + step] = (builder.shuffle_vector(*pair, indices(which)) for which in (low, high))
-        step *= 2
-    return found
 
 
 class Padding(NamedTuple):

@@ -192,7 +192,7 @@ def evaluate(program: Program, operands: Sequence[Any], out: Array | None = None
 
 
 def value_of(expression: Expression, operands: Sequence[Array]) -> Array:
-    """What ``expression`` is of the operands, of any shapes that broadcast: for one use, which is worth no program."""
+    """What ``expression`` is of operands that broadcast: for a single use, which is worth no program."""
 
     def leaf(node: Expression) -> Array:
         assert isinstance(node, Operand | Constant)
