@@ -57,10 +57,7 @@ def test_means() -> None:
     gradient = helper.make_node("Gradient", ["x"], ["y"], domain="ai.onnx.preview.training", xs=["x"], y="x")
     assert means.of(model(gradient)).by == means.REFUSED
     branch = helper.make_graph(
-        [helper.make_node("Det", ["x"], ["z"])],
-        "b",
-        [],
-        [helper.make_empty_tensor_value_info("z")],
+        [helper.make_node("Det", ["x"], ["z"])], "b", [], [helper.make_empty_tensor_value_info("z")]
     )
     yes = helper.make_node("Constant", [], ["c"], value=helper.make_tensor("c", TensorProto.BOOL, [], [True]))
     choice = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)

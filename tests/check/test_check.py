@@ -157,8 +157,7 @@ def test_quantized_numbers_may_be_one_place_off(dtype: type, output: str, passes
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 @pytest.mark.parametrize(
-    ("wrong", "named"),
-    [({"op_type": "Sub"}, "%u, of onnx::Sub"), ({"step": 0.018}, "%v, of onnx::QuantizeLinear")],
+    ("wrong", "named"), [({"op_type": "Sub"}, "%u, of onnx::Sub"), ({"step": 0.018}, "%v, of onnx::QuantizeLinear")]
 )
 def test_what_is_wrong_besides_is_found(dtype: type, wrong: dict[str, Any], named: str) -> None:
     with pytest.raises(Error, match="compared with ONNX Runtime; the first value that differs is") as caught:

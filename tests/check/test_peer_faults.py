@@ -95,10 +95,7 @@ UNKNOWN = {
     "two classes": one("TreeEnsembleClassifier", {"x": [4, 1]}, domain=ML, results=2, **classes(0, 1)),
     "base values": one("TreeEnsembleRegressor", {"x": [4, 1]}, domain=ML, **targets(base_values=[1.0, 2.0])),
     "the largest of no votes": one(
-        "TreeEnsembleRegressor",
-        {"x": [4, 1]},
-        domain=ML,
-        **targets(base_values=[1.0, 2.0], aggregate_function="MAX"),
+        "TreeEnsembleRegressor", {"x": [4, 1]}, domain=ML, **targets(base_values=[1.0, 2.0], aggregate_function="MAX")
     ),
 }
 

@@ -269,10 +269,7 @@ def test_branches_that_do_not_fit_and_are_not_taken_do_not_matter() -> None:
     """ONNX Runtime refuses the If alone if it knows the sizes; the power beside it must not be irc's fault then."""
     then = helper.make_graph([node("Squeeze", "x axes", "t")], "t", [], [onnx.ValueInfoProto(name="t")])
     other = helper.make_graph([node("Neg", "x", "u")], "e", [], [onnx.ValueInfoProto(name="u")])
-    nodes = [
-        node("If", "c", "z", then_branch=then, else_branch=other),
-        node("Pow", "z e", "y"),
-    ]
+    nodes = [node("If", "c", "z", then_branch=then, else_branch=other), node("Pow", "z e", "y")]
     weights = {"c": np.array(False), "e": np.array(5), "axes": np.array([0])}
     proto = typed(model(nodes, {"x": ["n"]}, ["y"], weights), TensorProto.INT64, TensorProto.INT64)
     (note,) = check_model(irc.compile(proto), proto, given={"x": np.array([5_003, -7], np.int64)}).notes

@@ -458,8 +458,7 @@ def test_alias(irc: Command) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="stands in for a program by a script")
 def test_text_with_results_that_go_into_given_tensors(irc: Command) -> None:
     irc.write(
-        "out.ir",
-        ir("x, y: Tensor", "one: int = prim.Constant(value=1); z = relu(x); r = add(x, y, one, z)", "r, z"),
+        "out.ir", ir("x, y: Tensor", "one: int = prim.Constant(value=1); z = relu(x); r = add(x, y, one, z)", "r, z")
     )
     printed = irc("alias", "out.ir")
     assert "writes  temporary %z" in printed.out and "does not know" not in printed.err
@@ -478,8 +477,7 @@ def test_pictures_need_no_other_program(irc: Command, monkeypatch: pytest.Monkey
 
 def test_why_tells_the_chains_of_the_two_values_apart(irc: Command) -> None:
     irc.write(
-        "w.ir",
-        "graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %w : Tensor = aten::t(%x)\n  return (%v, %w)\n",
+        "w.ir", "graph(%x : Tensor):\n  %v : Tensor = aten::t(%x)\n  %w : Tensor = aten::t(%x)\n  return (%v, %w)\n"
     )
     meeting, from_v, *lines = irc("alias", "w.ir", "--why", "v", "w").out.splitlines()
     assert meeting.startswith("%v and %w meet at ")

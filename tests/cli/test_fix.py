@@ -115,14 +115,10 @@ OTHER = (
     r"IRC413: input 'x': expected 2 on axis 0, Float\(2, 3\); got shape \[4, 3\]; the model was compiled for batch=2"
 )
 CASES |= contents(
-    "x.npy",
-    "run m.onnx --fix batch=2 -i x=x.npy",
-    {"an array of another size": (np.zeros((4, 3), np.float32), OTHER)},
+    "x.npy", "run m.onnx --fix batch=2 -i x=x.npy", {"an array of another size": (np.zeros((4, 3), np.float32), OTHER)}
 )
 SUM = model([node("Add", "a b", "y")], {"a": ["m"], "b": ["n"]}, ["y"])
 CASES |= contents(
-    "m.onnx",
-    "compile m.onnx --fix m=2 --fix n=3",
-    {"sizes that do not fit together": (SUM, "IRC310: .*broadcast")},
+    "m.onnx", "compile m.onnx --fix m=2 --fix n=3", {"sizes that do not fit together": (SUM, "IRC310: .*broadcast")}
 )
 test_refusals = refusals(CASES)

@@ -59,8 +59,7 @@ def test_a_run_within_its_limits(irc: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    "steps=0 steps=x bytes=1X bytes= bytes=K bytes=-1 seconds=0 seconds=nan seconds=inf seconds=soon".split(),
+    "wrong", "steps=0 steps=x bytes=1X bytes= bytes=K bytes=-1 seconds=0 seconds=nan seconds=inf seconds=soon".split()
 )
 def test_limits_that_are_none(irc: Command, wrong: str) -> None:
     irc.write("m.onnx", endless())

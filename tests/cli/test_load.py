@@ -200,11 +200,7 @@ CASES |= contents(
             r"IRC305: .*pass test-fuse: policy must return a Policy, not None",
             f"{LOADED} -p test-fuse",
         ),
-        "a policy that cannot be asked": (
-            POLICY.format("refusal(self, producer)"),
-            REFUSAL,
-            f"{LOADED} -p test-fuse",
-        ),
+        "a policy that cannot be asked": (POLICY.format("refusal(self, producer)"), REFUSAL, f"{LOADED} -p test-fuse"),
         "a policy that nodes are not shown to": (
             POLICY.format("fuses(self)"),
             r"IRC305: .*pass test-fuse: Mine\.fuses \(bad\.py:5\) must take \(node\), not \(\)",

@@ -196,13 +196,7 @@ def test_interrupted_while_importing(marker: str, irc: Command) -> None:
 )
 def test_little_is_imported_before_a_program_can_be_interrupted(program: str, own: set[str]) -> None:
     code = f"import sys; before = {{*sys.modules}}; import {program}; print(*sorted(sys.modules.keys() - before))"
-    assert set(python(code).split()) - {"__future__"} == {
-        "irc",
-        "irc.cli",
-        "irc.support",
-        "irc.support.lazy",
-        *own,
-    }
+    assert set(python(code).split()) - {"__future__"} == {"irc", "irc.cli", "irc.support", "irc.support.lazy", *own}
 
 
 def interrupted() -> None:

@@ -11,12 +11,7 @@ from irc.errors import Error
 from irc.runtime.kernels import convolution, grid_sample, windows  # noqa: F401
 from irc.runtime.kernels.windows import Window
 from tests.effort import examples, tuned
-from tests.kernels.helpers import (
-    assert_same,
-    check_against_ort,
-    run_kernel,
-    values,
-)
+from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 CONV = {
     "3x3": ((2, 4, 9, 8), (6, 4, 3, 3), {"pads": [1, 1, 1, 1]}),

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from irc.errors import Error
 from irc.runtime.kernels import matmul  # noqa: F401
 from tests.effort import examples
-from tests.kernels.helpers import (
-    assert_same,
-    check_against_ort,
-    run_kernel,
-    values,
-)
+from tests.kernels.helpers import assert_same, check_against_ort, run_kernel, values
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

@@ -84,10 +84,7 @@ def test_a_run_refuses_them(operation: str, message: str, outputs: str) -> None:
         irc.compile(parse_module(text), passes="none").run(feeds)
 
 
-@pytest.mark.parametrize(
-    ("value", "name"),
-    [(7, "int"), ("a", "str"), ([7], r"seq\(int\)"), ({"a": 7}, "map")],
-)
+@pytest.mark.parametrize(("value", "name"), [(7, "int"), ("a", "str"), ([7], r"seq\(int\)"), ({"a": 7}, "map")])
 @pytest.mark.parametrize("op", ["Relu", "Softmax", "Transpose"])
 def test_a_run_refuses_what_is_no_tensor_where_that_may_be_anything(op: str, value: Any, name: str) -> None:
     text = ir("x: Any", f"y = {op}(x)", "y")

@@ -103,13 +103,7 @@ def spread(x: Array, apart: int) -> Array:
 
 
 def recur(
-    kind: str,
-    steps: int,
-    batch: int,
-    hidden: int,
-    constant: Any = as_constant,
-    zero: int = 0,
-    apart: int = 1,
+    kind: str, steps: int, batch: int, hidden: int, constant: Any = as_constant, zero: int = 0, apart: int = 1
 ) -> Any:
     """What a loop makes of random operands: the result, the states.
 

@@ -67,11 +67,7 @@ CASES: dict[str, tuple[str, str, int]] = {  # statements, outputs, and how many 
         "c, d",
         4,
     ),
-    "what is transposed in place": (
-        f"a = relu(s); i = transpose_(a, 1, 2); {LIST}(a, exp(s)); c = cat(l, 1)",
-        "c",
-        1,
-    ),
+    "what is transposed in place": (f"a = relu(s); i = transpose_(a, 1, 2); {LIST}(a, exp(s)); c = cat(l, 1)", "c", 1),
     "what lies where a copied part goes": (
         f"a = relu(s); b = slice(view(a, [1, 2, 8]), 1, 0, 2); i = transpose_(a, 1, 2); {LIST}(reshape(i, [1, 2, 8]), "
         "b, exp(y)); c = cat(l, 1)",

@@ -45,11 +45,7 @@ def expected(x: np.ndarray, y: np.ndarray) -> list[float]:
         (lambda m: {"x": _read_only(m[:3]), "y": m[3:6]}, ["x"], "read-only"),
         (lambda m: {"x": np.frombuffer(bytes(12), np.float32), "y": m[3:6]}, ["x"], "read-only"),
         (lambda m: {"x": as_strided(m, (3,), (0,)), "y": m[3:6]}, ["x"], "share memory"),
-        (
-            lambda m: {"x": m[:3], "y": [1.0, 2, 3]},
-            ["y"],
-            "only arrays",
-        ),
+        (lambda m: {"x": m[:3], "y": [1.0, 2, 3]}, ["y"], "only arrays"),
         (lambda m: {"x": np.broadcast_to(m[:1], 3), "y": m[3:6]}, ["x"], "read-only"),
     ],
 )

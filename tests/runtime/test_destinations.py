@@ -259,13 +259,7 @@ def written(c: np.ndarray, y: np.ndarray, i: int) -> np.ndarray:
 
 CACHES = {  # lines, parts, what is returned, what an iteration makes, and how many iterations write in place
     "a row between what is before and behind": (CUT, "%a, %k, %b", "%r", written, 3),
-    "what is read again": (
-        CUT,
-        "%a, %k, %b",
-        "%s",
-        lambda c, y, i: written(c, y, i) + c,
-        0,
-    ),
+    "what is read again": (CUT, "%a, %k, %b", "%s", lambda c, y, i: written(c, y, i) + c, 0),
     "a part of the cache itself": (
         CUT.replace("%a :", "%k2 : Tensor = aten::slice(%c, %0, %3, %none, %1)\n      %a :"),
         "%a, %k2",

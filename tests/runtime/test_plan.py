@@ -211,8 +211,7 @@ def test_in_place_variants_write_into_their_first_input():
 
 
 @pytest.mark.parametrize(
-    ("y", "reason"),
-    [(np.ones((2, 3), np.float32), "shape"), (np.ones((1, 1, 3), np.float32), "shape")],
+    ("y", "reason"), [(np.ones((2, 3), np.float32), "shape"), (np.ones((1, 1, 3), np.float32), "shape")]
 )
 def test_in_place_variants_refuse_results_that_do_not_fit(y, reason):
     text = ir("x: Float(3); y: Tensor", "a: Float(3) = Add_(x, y)", "a")

@@ -232,14 +232,7 @@ def test_packed_weights_are_unpacked_once(body: str, outputs: str, expected: np.
 
 
 @pytest.mark.parametrize(
-    ("type", "value"),
-    [
-        ("int", 2),
-        ("float", 2.0),
-        ("bool", True),
-        ("str", "a"),
-        ("NoneType", None),
-    ],
+    ("type", "value"), [("int", 2), ("float", 2.0), ("bool", True), ("str", "a"), ("NoneType", None)]
 )
 @pytest.mark.parametrize("limits", [None, irc.Limits(bytes=1000)])
 def test_of_what_a_group_gives_only_tensors_are_kept(type: str, value: object, limits: irc.Limits | None) -> None:

@@ -20,16 +20,8 @@ SCATTERS = {
         "onnx::ScatterElements[axis=1](%past, %i, %x)",
         np.array([5, -1, 0, 7, 7, 2]).reshape(2, 1, 3),
     ),
-    "ScatterND": (
-        "%i : Long(2, 1, 2)",
-        "onnx::ScatterND(%past, %i, %x)",
-        np.array([[0, 5], [1, -2]]).reshape(2, 1, 2),
-    ),
-    "slice_scatter": (
-        "%i : Long()",
-        "irc::slice_scatter[starts=[0, 5, 0], steps=[1, 1, 1]](%past, %x)",
-        np.array(0),
-    ),
+    "ScatterND": ("%i : Long(2, 1, 2)", "onnx::ScatterND(%past, %i, %x)", np.array([[0, 5], [1, -2]]).reshape(2, 1, 2)),
+    "slice_scatter": ("%i : Long()", "irc::slice_scatter[starts=[0, 5, 0], steps=[1, 1, 1]](%past, %x)", np.array(0)),
 }
 
 

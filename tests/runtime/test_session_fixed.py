@@ -170,12 +170,7 @@ def failing(session: irc.Session, model: irc.CompiledModel) -> None:
 
 @pytest.mark.parametrize(
     "use",
-    [
-        lambda s, m: s.run(feeds(m, 0, 1, 1.0)),
-        lambda s, m: s.fork(),
-        lambda s, m: s.caches,
-        lambda s, m: s.truncate(0),
-    ],
+    [lambda s, m: s.run(feeds(m, 0, 1, 1.0)), lambda s, m: s.fork(), lambda s, m: s.caches, lambda s, m: s.truncate(0)],
 )
 def test_a_step_that_fails_leaves_no_caches_that_it_may_have_written_to(use):
     model = compiled()

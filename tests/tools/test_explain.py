@@ -16,15 +16,7 @@ import pytest
 import irc
 from irc.ir import Graph, clone_node, parse_graph
 from irc.runtime.report import Report
-from irc.support.remarks import (
-    COPIED,
-    MOST_REMARKS,
-    NOT_FUSED,
-    NOT_IN_PLACE,
-    PEAK,
-    Remark,
-    Remedy,
-)
+from irc.support.remarks import COPIED, MOST_REMARKS, NOT_FUSED, NOT_IN_PLACE, PEAK, Remark, Remedy
 from irc.tools.explain import remarks
 from tests.alias.test_scale import lines
 from tests.graphs import ir, ir_graph

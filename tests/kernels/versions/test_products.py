@@ -82,8 +82,7 @@ def test_batch_normalization(row: Row, version: int) -> None:
 
 def local(x: np.ndarray, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> np.ndarray:
     squares = np.stack(
-        [(x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1] ** 2).sum(1) for c in range(x.shape[1])],
-        1,
+        [(x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1] ** 2).sum(1) for c in range(x.shape[1])], 1
     )
     return x / (bias + alpha / size * squares).astype(np.float32) ** np.float32(beta)
 
