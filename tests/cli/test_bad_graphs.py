@@ -6,6 +6,7 @@ from irc import Error, compile
 from irc.ir import Graph, Module, parse_graph, parse_module
 from tests.cli.helpers import Command
 from tests.cli.refusals import assert_refused
+from tests.graphs import ir
 
 BAD = {
     "an operator with too few inputs": (
@@ -26,13 +27,12 @@ BAD = {
     ),
     "a fault in a function": (
         "IRC213: %r = onnx::Add",
-        """graph(%x : Tensor):
-  return (%x)
+        ir("""
+            x: Tensor -> x
 
-graph f(%x : Tensor):
-  %r : Tensor = onnx::Add(%x)
-  return (%r)
-""",
+            f | x: Tensor -> r
+            r = Add(x)
+        """),
     ),
 }
 """What is wrong -> how the message begins, and the text. `tests/ir/test_verifier_operators.py` has all other rules."""

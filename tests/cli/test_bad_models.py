@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from tests.cli.helpers import GRAPH, Command, model, node, small_model
 from tests.cli.refusals import Cases, assert_refused, case_of, commands, contents, refusals
+from tests.graphs import ir
 
 
 def with_external_weight(location: str) -> onnx.ModelProto:
@@ -57,11 +58,10 @@ LONG_AXIS = [node("LayerNormalization", "x s", "y", axis=2**63 - 1)]
 CYCLE = [node("Add", "x b", "a"), node("Relu", "a", "b"), node("Relu", "b", "y")]
 TWICE = [node("Relu", "x", "a"), node("Neg", "x", "a"), node("Relu", "a", "y")]
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
-WITHOUT_WEIGHTS = """graph(%x : Float(2)):
-  %w : Float(2) = prim::Constant[value=@"w"]()
-  %y : Float(2) = onnx::Add(%x, %w)
-  return (%y)
-"""
+WITHOUT_WEIGHTS = ir("""
+    x: Float(2); w: @Float(2) -> y
+    y: Float(2) = Add(x, w)
+""")
 REFUSE = "compile x.onnx -o out.irc --refuse-unknown"
 
 CASES: Cases = commands("""

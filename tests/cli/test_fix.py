@@ -7,12 +7,12 @@ import pytest
 import irc as package
 from tests.cli.helpers import Command, model, node, small_model, small_result
 from tests.cli.refusals import commands, contents, refusals
+from tests.graphs import ir
 
-DECODER = """graph(%ids : Float(batch, new), %mask : Float(batch, "past + new"), %past : Float(batch, past)):
-  %all : Tensor = onnx::Concat[axis=1](%past, %ids)
-  %y : Tensor = onnx::Mul(%all, %mask)
-  return (%y)
-"""
+DECODER = ir("""
+    ids: Float(batch, new); mask: Float(batch, "past + new"); past: Float(batch, past) -> y
+    all = Concat(past, ids, axis=1); y = Mul(all, mask)
+""")
 
 
 def test_a_model_compiled_for_a_size(irc: Command) -> None:

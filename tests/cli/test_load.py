@@ -13,15 +13,15 @@ from irc.passes import registry
 from tests.cli.helpers import GRAPH, Command, small_model
 from tests.cli.refusals import case_of, commands, contents, refusals
 from tests.doc_blocks import file_of
+from tests.graphs import ir
 from tests.operators import records_for_a_while
 from tests.tables import rows
 
 DOCS = Path(__file__).parents[2] / "docs"
-SQUARED = """graph(%x : Float(3)):
-  %two : Float() = prim::Constant[value=tensor([2.])]()
-  %y : Float(3) = onnx::Pow(%x, %two)
-  return (%y)
-"""
+SQUARED = ir("""
+    x: Float(3) -> y
+    y: Float(3) = Pow(x, 2.0)
+""")
 
 
 @pytest.fixture(autouse=True)

@@ -11,30 +11,21 @@ from irc.ir import Graph
 from irc.passes import PassContext, create, registry
 from tests.cli.helpers import Command, Result
 from tests.cli.refusals import listing
+from tests.graphs import ir
 from tests.tables import rows
 
-GRAPH = """graph(%x : Float(2, 3), %c : Bool()):
-  %f : Function = prim::Constant[name="f"]()
-  %w : Float(3) = prim::Constant[value=tensor([1., 2., 3.])]()
-  %a : Float(2, 3) = onnx::Add[since_version=14](%x, %w)
-  %b : Float(2, 3) = prim::If(%c)
-    block0():
-      %i : Float(2, 3) = onnx::Sigmoid[since_version=13](%a)
-      %k : Float(2, 3) = onnx::Exp[since_version=13](%i)
-      -> (%k)
-    block1():
-      %j : Float(2, 3) = onnx::Neg[since_version=13](%a)
-      -> (%j)
-  %t : Float(3, 2) = onnx::Transpose[since_version=13, perm=[1, 0]](%b)
-  %z : Float(3, 2) = prim::CallFunction(%f, %t)
-  %s : Float(3, 2) = onnx::Softmax[since_version=13, axis=1](%z)
-  return (%s, %b)
+GRAPH = ir("""
+    x: Float(2, 3); c: Bool() -> s, b
+    f: Function = prim.Constant(name="f"); a: Float(2, 3) = Add(x, [1.0, 2.0, 3.0], since_version=14)
+    b: Float(2, 3) = prim.If(c)
+    with block(): i: Float(2, 3) = Sigmoid(a, since_version=13); k: Float(2, 3) = Exp(i, since_version=13); yield k
+    with block(): j: Float(2, 3) = Neg(a, since_version=13); yield j
+    t: Float(3, 2) = Transpose(b, since_version=13, perm=[1, 0]); z: Float(3, 2) = prim.CallFunction(f, t)
+    s: Float(3, 2) = Softmax(z, since_version=13, axis=1)
 
-graph f(%p : Float(3, 2)):
-  %q : Float(3, 2) = onnx::Tanh[since_version=13](%p)
-  %r : Float(3, 2) = onnx::Abs[since_version=13](%q)
-  return (%r)
-"""
+    f | p: Float(3, 2) -> r
+    q: Float(3, 2) = Tanh(p, since_version=13); r: Float(3, 2) = Abs(q, since_version=13)
+""")
 
 HEAD = """\
 from dataclasses import dataclass

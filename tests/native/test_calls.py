@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -18,12 +18,10 @@ from irc.runtime.backends import ArrayType
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-POINTWISE = """
-graph(%x : Tensor, %y : Tensor):
-  %a = onnx::Mul(%x, %y)
-  %b = onnx::Add(%a, %y)
-  return (%b)
-"""
+POINTWISE = ir("""
+    x, y: Tensor -> b
+    a = Mul(x, y); b = Add(a, y)
+""")
 
 
 def compiled(graph: Graph, *operands: np.ndarray[Any, Any]) -> Any:

@@ -91,19 +91,14 @@ graph(%n : Long(), %x : Float({sizes}), %y : Float({sizes}), %flag : Bool()):
 
 def test_rows_of_other_shapes_than_before_run_step_by_step() -> None:
     """The number of ones in the mask, not the inputs' shapes, decides how long rows are."""
-    text = """
-graph(%s : Float(3), %x : Float(5, 3), %m : Bool(4)):
-  %axes : Long(1) = prim::Constant[value=tensor([0])]()
-  %k : Long(1, *) = onnx::NonZero(%m)
-  %f : Float(1, *) = onnx::Cast[to=1](%k)
-  %t : Float(3), %y : Tensor = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
-    block0(%c : Float(3), %r : Float(3)):
-      %u : Float(1) = onnx::ReduceSum[keepdims=1](%r, %axes)
-      %e : Float(1, *) = onnx::Mul(%f, %u)
-      %d : Float(3) = onnx::Add(%c, %r)
-      -> (%d, %e)
-  return (%t, %y)
-"""
+    text = ir("""
+        s: Float(3); x: Float(5, 3); m: Bool(4) -> t, y
+        k: "Long(1, *)" = NonZero(m); f: "Float(1, *)" = Cast(k, to=1)
+        t[Float(3)], y = Scan(s, x, num_scan_inputs=1, since_version=16)
+        with block(c=Float(3), r=Float(3)):
+            u: Float(1) = ReduceSum(r, [0], keepdims=1); e: "Float(1, *)" = Mul(f, u); d: Float(3) = Add(c, r)
+            yield d, e
+    """)
     masks = [np.arange(4) < ones for ones in (2, 2, 2, 3, 1, 0, 2)]
     model = same_runs(text, *[{"s": f32(3), "x": f32(5, 3), "m": mask} for mask in masks], exactly=False)
     assert model.counters.compiled == 1
@@ -167,22 +162,16 @@ def test_arrays_that_lie_otherwise_and_other_iterations() -> None:
 
 
 def test_branches_of_constant_weights() -> None:
-    text = """
-graph(%which : Bool(), %s : Float(1, 20), %x : Float(6, 1, 20)):
-  %w : Float(20, 20) = prim::Constant[value=@"w"]()
-  %r : Float(1, 20) = prim::If(%which)
-    block0():
-      %t : Float(1, 20) = onnx::Scan[num_scan_inputs=1, since_version=16](%s, %x)
-        block0(%c : Float(1, 20), %v : Float(1, 20)):
-          %p : Float(1, 20) = onnx::MatMul(%c, %w)
-          %a : Float(1, 20) = onnx::Add(%p, %v)
-          %d : Float(1, 20) = onnx::Sigmoid(%a)
-          -> (%d)
-      -> (%t)
-    block1():
-      -> (%s)
-  return (%r)
-"""
+    text = ir("""
+        which: Bool(); s: Float(1, 20); x: Float(6, 1, 20); w: @Float(20, 20) -> r
+        r: Float(1, 20) = prim.If(which)
+        with block():
+            t: Float(1, 20) = Scan(s, x, num_scan_inputs=1, since_version=16)
+            with block(c=Float(1, 20), v=Float(1, 20)):
+                p: Float(1, 20) = MatMul(c, w); a: Float(1, 20) = Add(p, v); d: Float(1, 20) = Sigmoid(a); yield d
+            yield t
+        with block(): yield s
+    """)
     graph = parse_graph(text, {"w": Tensor.of(f32(20, 20), "w")})
     for passes in ("none", "default"):
         native, plain = (irc.compile(graph, passes=passes, backend=name) for name in ("native", "numpy"))

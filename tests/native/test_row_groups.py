@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from irc.runtime.backends import ArrayType
 from tests.effort import examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.native.guarded import placed
 
 pytest.importorskip("llvmlite")
@@ -192,20 +192,12 @@ TORCH = typed_ir(
     "y, t",
 )
 
-TORCH_IMAGES = """graph(%x : Float(2, 6, 5, 7), %w : Float(6), %v : Float(6)):
-  %three : int = prim::Constant[value=3]()
-  %dims : int[] = prim::Constant[value=[2, 3]]()
-  %yes : bool = prim::Constant[value=True]()
-  %none : NoneType = prim::Constant()
-  %e : float = prim::Constant[value=0.001]()
-  %no : bool = prim::Constant[value=False]()
-  %b : Float(2, 6, 5, 7) = aten::batch_norm(%x, %w, %v, %w, %v, %no, %e, %e, %no)
-  %y : Float(2, 6, 5, 7) = aten::relu(%b)
-  %m : Float(2, 6, 1, 1) = aten::mean(%y, %dims, %yes, %none)
-  %s : Float(2, 6, 1, 1) = aten::sigmoid(%m)
-  %z : Float(2, 6, 5, 7) = aten::mul(%y, %s)
-  return (%z)
-"""
+TORCH_IMAGES = ir("""
+    x: Float(2, 6, 5, 7); w, v: Float(6) -> z
+    e: float = prim.Constant(value=0.001); b: Float(2, 6, 5, 7) = batch_norm(x, w, v, w, v, False, e, e, False)
+    y: Float(2, 6, 5, 7) = relu(b); m: Float(2, 6, 1, 1) = mean(y, [2, 3], True, None)
+    s: Float(2, 6, 1, 1) = sigmoid(m); z: Float(2, 6, 5, 7) = mul(y, s)
+""")
 
 
 @pytest.mark.parametrize("text", [TORCH, TORCH_IMAGES], ids=["rows", "images"])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 pytest.importorskip("llvmlite")
 
@@ -133,23 +133,14 @@ def test_operands_that_lie_in_other_orders() -> None:
         assert value.tobytes() == found[name].tobytes()
 
 
-EFFECTS = """
-graph(%x : Float(5)):
-  %y : Float(5) = onnx::Neg(%x)
-  %one : int = prim::Constant[value=1]()
-  %s : Long(1) = onnx::Shape(%x)
-  %five : Long(1) = prim::Constant[value=tensor([5])]()
-  %which : Bool(1) = onnx::Equal(%s, %five)
-  %r : Long(1) = prim::If(%which)
-    block0():
-      %a : Float(5) = aten::add_(%y, %one, %one)
-      -> (%s)
-    block1():
-      -> (%five)
-  %e : Float(5) = onnx::Expand(%y, %r)
-  %f : Float(5) = onnx::Neg(%e)
-  return (%f)
-"""
+EFFECTS = ir("""
+    x: Float(5) -> f
+    y: Float(5) = Neg(x); s: Long(1) = Shape(x); five: Long(1) = prim.Constant(value=tensor([5]))
+    which: Bool(1) = Equal(s, five); r: Long(1) = prim.If(which)
+    with block(): a: Float(5) = add_(y, 1, 1); yield s
+    with block(): yield five
+    e: Float(5) = Expand(y, r); f: Float(5) = Neg(e)
+""")
 
 
 @pytest.mark.parametrize("backend", ["native", "numpy"])

@@ -114,37 +114,24 @@ def runs_of(text: str, given: Iterable[dict[str, Any]], **options: Any) -> Compi
 
 
 MATRICES = "x, w: Float(32, 32)"
-BRANCH_OR_LOOP = """
-graph(%x : Float(32, 32), %c : Bool(), %n : Long()):
-  %a : Float(32, 32) = onnx::Neg(%x)
-  %t : Bool() = prim::Constant[value=tensor([True])]()
-  %b : Float(32, 32) = onnx::Exp(%x)
-  %l : Float(32, 32) = onnx::Loop(%n, %t, %b)
-    block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
-      %q : Float(32, 32) = onnx::Add(%p, %a)
-      -> (%go, %q)
-  %y : Float(32, 32) = prim::If(%c)
-    block0():
-      %u : Float(32, 32) = onnx::Relu(%a)
-      -> (%u)
-    block1():
-      -> (%l)
-  %z : Float(32, 32) = onnx::MatMul(%y, %x)
-  return (%z)
-"""
-LOOP_RETURNS_CAPTURE = """
-graph(%x : Float(32, 32), %n : Long()):
-  %t : Bool() = prim::Constant[value=tensor([True])]()
-  %a : Float(32, 32) = onnx::MatMul(%x, %x)
-  %b : Float(32, 32) = onnx::MatMul(%x, %a)
-  %c : Float(32, 32) = onnx::MatMul(%x, %b)
-  %v : Float(32, 32), %s : Float(*, 32, 32) = onnx::Loop(%n, %t, %c)
-    block0(%i : Long(), %go : Bool(), %p : Float(32, 32)):
-      %q : Float(32, 32) = onnx::Neg(%p)
-      -> (%go, %q, %a)
-  %d : Float(32, 32) = onnx::MatMul(%v, %x)
-  return (%d, %s)
-"""
+BRANCH_OR_LOOP = ir("""
+    x: Float(32, 32); c: Bool(); n: Long() -> z
+    a: Float(32, 32) = Neg(x); t: Bool() = prim.Constant(value=tensor([True])); b: Float(32, 32) = Exp(x)
+    l: Float(32, 32) = Loop(n, t, b)
+    with block(i=Long(), go=Bool(), p=Float(32, 32)): q: Float(32, 32) = Add(p, a); yield go, q
+    y: Float(32, 32) = prim.If(c)
+    with block(): u: Float(32, 32) = Relu(a); yield u
+    with block(): yield l
+    z: Float(32, 32) = MatMul(y, x)
+""")
+LOOP_RETURNS_CAPTURE = ir("""
+    x: Float(32, 32); n: Long() -> d, s
+    t: Bool() = prim.Constant(value=tensor([True])); a: Float(32, 32) = MatMul(x, x)
+    b: Float(32, 32) = MatMul(x, a); c: Float(32, 32) = MatMul(x, b)
+    v[Float(32, 32)], s["Float(*, 32, 32)"] = Loop(n, t, c)
+    with block(i=Long(), go=Bool(), p=Float(32, 32)): q: Float(32, 32) = Neg(p); yield go, q, a
+    d: Float(32, 32) = MatMul(v, x)
+""")
 SCATTERED = np.stack([RNG.permutation(8) for _ in range(8)], 1)
 SCATTERED[0] = SCATTERED[1]  # so that something stays
 

@@ -82,18 +82,15 @@ def test_calls_with_wrong_numbers_of_arguments_are_refused(inputs):
         run(text, True, f32(1, 2))
 
 
-RETURNS = """
-graph(%x : Float(2), %z : Float(2), %unread : Float(2)):
-  %a : Float(2) = onnx::Neg(%x)
-  %b : Float(2), %c : Float(2), %d : Float(2), %e : Float(2), %f : Float(2) = prim::FusionGroup_0(%a, %z, %z, %unread)
-  %g : Float(2) = onnx::Add(%b, %e)
-  return (%b, %c, %d, %g)
-with prim::FusionGroup_0 = graph(%p : Float(2), %q : Float(2), %r : Float(2), %s : Float(2)):
-  %two : Float(2) = prim::Constant[value=tensor<Float(2)>([2, 2])]()
-  %m : Float(2) = onnx::Mul(%p, %q)
-  %n : Float(2) = onnx::Add(%m, %r)
-  return (%n, %n, %q, %p, %two)
-"""
+RETURNS = ir("""
+    x, z, unread: Float(2) -> b, c, d, g
+    a: Float(2) = Neg(x)
+    b[Float(2)], c[Float(2)], d[Float(2)], e[Float(2)], f[Float(2)] = prim.FusionGroup_0(a, z, z, unread)
+    g: Float(2) = Add(b, e)
+
+    with FusionGroup_0 | p, q, r, s: Float(2) -> n, n, q, p, two
+    two: Float(2) = prim.Constant(value=tensor([2, 2])); m: Float(2) = Mul(p, q); n: Float(2) = Add(m, r)
+""")
 
 
 def test_a_group_makes_what_it_returns_where_the_graph_around_it_wants_it():
@@ -181,21 +178,20 @@ def test_groups_may_give_nothing() -> None:
 
 def test_groups_may_hold_groups_and_blocks_and_all_that_is_in_them_is_counted() -> None:
     model = irc.compile(
-        parse_graph("""graph(%x : Float(2), %n : Long()):
-  %y : Float(2), %z : Tensor = prim::FusionGroup_0(%x, %n)
-  return (%y, %z)
-with prim::FusionGroup_0 = graph(%x : Float(2), %n : Long()):
-  %t : Bool() = prim::Constant[value=splat(1)]()
-  %z : Tensor = onnx::Loop(%n, %t)
-    block0(%i : Long(), %c : Bool()):
-      %v : Tensor = onnx::Neg(%x)
-      -> (%t, %v)
-  %y : Float(2) = prim::FusionGroup_0(%x)
-  return (%y, %z)
-with prim::FusionGroup_0 = graph(%x : Float(2)):
-  %y : Float(2) = onnx::Abs(%x)
-  return (%y)
-"""),
+        parse_graph(
+            ir("""
+            x: Float(2); n: Long() -> y, z
+            y[Float(2)], z = prim.FusionGroup_0(x, n)
+
+            with FusionGroup_0 | x: Float(2); n: Long() -> y, z
+            t: Bool() = prim.Constant(value=splat(1)); z = Loop(n, t)
+            with block(i=Long(), c=Bool()): v = Neg(x); yield t, v
+            y: Float(2) = prim.FusionGroup_0(x)
+
+            with FusionGroup_0 | x: Float(2) -> y
+            y: Float(2) = Abs(x)
+        """)
+        ),
         "none",
     )
     assert model.report.operators_after == {"onnx::Abs": 1, "onnx::Loop": 1, "onnx::Neg": 1}

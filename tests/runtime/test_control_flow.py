@@ -64,15 +64,11 @@ LOOP = typed_ir("""
 
 
 def test_scan_outputs_of_strings_are_strings():
-    text = """
-    graph(%m : Long()):
-      %none : NoneType = prim::Constant()
-      %out : String(*) = onnx::Loop(%m, %none)
-        block0(%i : Long(), %go : Bool()):
-          %k : String() = prim::Constant[value=tensor<String()>(["k"])]()
-          -> (%go, %k)
-      return (%out)
-    """
+    text = ir("""
+        m: Long() -> out
+        out: "String(*)" = Loop(m, None)
+        with block(i=Long(), go=Bool()): k: String() = prim.Constant(value={"k"}); yield go, k
+    """)
     (out,) = run(text, np.array(2))
     assert out.tolist() == ["k", "k"]
 

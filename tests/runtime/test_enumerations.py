@@ -74,11 +74,12 @@ def test_what_is_no_member_is_refused(given: object) -> None:
 
 def test_members_are_written_by_their_names(tmp_path: Path) -> None:
     path, out = tmp_path / "model.ir", tmp_path / "out.npz"
-    path.write_text("""
-graph(%x : Float(2)):
-  %l : Enum<__torch__.C>[] = prim::Constant[value=[__torch__.C.A, __torch__.C.B(3)]]()
-  return (%l)
-""")
+    path.write_text(
+        ir("""
+        x: Float(2) -> l
+        l: "Enum<__torch__.C>[]" = prim.Constant(value=[__torch__.C.A, __torch__.C.B(3)])
+    """)
+    )
     assert main(["run", str(path), "--seed", "0", "-o", str(out)]) == 0
     with np.load(out) as found:
         assert {name: str(found[name]) for name in found} == {"l[0]": "__torch__.C.A", "l[1]": "__torch__.C.B"}

@@ -4,6 +4,7 @@ import pytest
 
 from irc.errors import Error
 from irc.runtime.plan import evaluate
+from tests.graphs import ir
 from tests.runtime.helpers import boolean, f32, graph_of, i64
 
 
@@ -11,20 +12,15 @@ def node_of(text: str, kind: str):
     return next(node for node in graph_of(text).walk() if node.kind == kind)
 
 
-LOOP = """
-graph(%m : Long(), %c : Bool(), %x : Float(1)):
-  %w : Float(1) = prim::Constant[value=tensor<Float(1)>([3.])]()
-  %y : Float(1), %z : Tensor = onnx::Loop(%m, %c, %x)
-    block0(%i : Long(), %go : Bool(), %v : Float(1)):
-      %s : Float(1) = prim::If(%go)
-        block0():
-          %t : Float(1) = onnx::Mul(%v, %w)
-          -> (%t)
-        block1():
-          -> (%v)
-      -> (%go, %s, %s)
-  return (%y, %z)
-"""
+LOOP = ir("""
+    m: Long(); c: Bool(); x: Float(1) -> y, z
+    w: Float(1) = prim.Constant(value=tensor([3.])); y[Float(1)], z = Loop(m, c, x)
+    with block(i=Long(), go=Bool(), v=Float(1)):
+        s: Float(1) = prim.If(go)
+        with block(): t: Float(1) = Mul(v, w); yield t
+        with block(): yield v
+        yield go, s, s
+""")
 
 
 def test_blocks_that_capture_constants():

@@ -14,32 +14,30 @@ from irc.runtime.backends import find_backend
 from irc.runtime.limits import Limits
 from irc.runtime.model import CompiledModel
 from tests.effort import examples
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 
 HEADS, WIDTH = 2, 16
 WHOLE = HEADS * WIDTH
 
-DECODER = """
-graph(%x : Float(1, seq, 32), %w : Float(32, 32), %past_k : Float(1, 2, past, 16), %past_v : Float(1, 2, past, 16)):
-  %split : Long(4) = prim::Constant[value=tensor([0, 0, 2, 16])]()
-  %whole : Long(3) = prim::Constant[value=tensor([0, 0, 32])]()
-  %q : Float(*, *, *) = onnx::MatMul[since_version=13](%x, %w)
-  %q_apart : Float(*, *, *, *) = onnx::Reshape[since_version=19](%q, %split)
-  %q_heads : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%q_apart)
-  %k : Float(*, *, *) = onnx::Add[since_version=14](%q, %x)
-  %k_apart : Float(*, *, *, *) = onnx::Reshape[since_version=19](%k, %split)
-  %k_heads : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%k_apart)
-  %v : Float(*, *, *) = onnx::Mul[since_version=14](%q, %x)
-  %v_apart : Float(*, *, *, *) = onnx::Reshape[since_version=19](%v, %split)
-  %v_heads : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%v_apart)
-  %present_k : Float(1, 2, *, 16) = onnx::Concat[axis=2](%past_k, %k_heads)
-  %present_v : Float(1, 2, *, 16) = onnx::Concat[axis=2](%past_v, %v_heads)
-  %mixed : Float(*, *, *, *) = irc::attention[scale=0.5](%q_heads, %present_k, %present_v)
-  %mixed_apart : Float(*, *, *, *) = onnx::Transpose[perm=[0, 2, 1, 3]](%mixed)
-  %together : Float(*, *, *) = onnx::Reshape[since_version=19](%mixed_apart, %whole)
-  %y : Float(1, *, 32) = onnx::Sub[since_version=14](%together, %x)
-  return (%y, %present_k, %present_v)
-"""
+DECODER = ir("""
+    x: Float(1, seq, 32); w: Float(32, 32); past_k, past_v: Float(1, 2, past, 16) -> y, present_k, present_v
+    split: Long(4) = prim.Constant(value=tensor([0, 0, 2, 16]))
+    q: "Float(*, *, *)" = MatMul(x, w, since_version=13)
+    q_apart: "Float(*, *, *, *)" = Reshape(q, split, since_version=19)
+    q_heads: "Float(*, *, *, *)" = Transpose(q_apart, perm=[0, 2, 1, 3])
+    k: "Float(*, *, *)" = Add(q, x, since_version=14)
+    k_apart: "Float(*, *, *, *)" = Reshape(k, split, since_version=19)
+    k_heads: "Float(*, *, *, *)" = Transpose(k_apart, perm=[0, 2, 1, 3])
+    v: "Float(*, *, *)" = Mul(q, x, since_version=14)
+    v_apart: "Float(*, *, *, *)" = Reshape(v, split, since_version=19)
+    v_heads: "Float(*, *, *, *)" = Transpose(v_apart, perm=[0, 2, 1, 3])
+    present_k: "Float(1, 2, *, 16)" = Concat(past_k, k_heads, axis=2)
+    present_v: "Float(1, 2, *, 16)" = Concat(past_v, v_heads, axis=2)
+    mixed: "Float(*, *, *, *)" = irc.attention(q_heads, present_k, present_v, scale=0.5)
+    mixed_apart: "Float(*, *, *, *)" = Transpose(mixed, perm=[0, 2, 1, 3])
+    together: "Float(*, *, *)" = Reshape(mixed_apart, [0, 0, 32], since_version=19)
+    y: "Float(1, *, 32)" = Sub(together, x, since_version=14)
+""")
 
 RNG = np.random.default_rng(4)
 WEIGHTS = RNG.standard_normal((WHOLE, WHOLE), np.float32) / 8
@@ -198,38 +196,26 @@ graph(%x : Float(1, 4, 1, 32), %past_k : Float(1, 4, past, 32), %past_v : Float(
   return (%y, %present_k, %present_v)
 """
 
-PAIR = """
-graph(%x : Float(1, 2), %past_0 : Float(past, 2)):
-  %p : Float(*, 2) = aten::neg_(%past_0)
-  %present_0 : Float(*, 2) = irc::append_[axis=0](%past_0, %x)
-  %a : Float(1, 2) = onnx::Exp(%x)
-  %y : Float(1, 2) = onnx::Neg(%a)
-  return (%y, %present_0)
-"""
+PAIR = ir("""
+    x: Float(1, 2); past_0: Float(past, 2) -> y, present_0
+    p: "Float(*, 2)" = neg_(past_0); present_0: "Float(*, 2)" = irc.append_(past_0, x, axis=0)
+    a: Float(1, 2) = Exp(x); y: Float(1, 2) = Neg(a)
+""")
 
-CARRIED = """
-graph(%x : Float(1, 2), %c : Bool(), %past_0 : Float(past, 2)):
-  %k : Long() = prim::Constant[value=tensor([3])]()
-  %a : Float(1, 2) = onnx::Exp(%x)
-  %n : Float(1, 2) = onnx::Neg(%a)
-  %q : Float(*, 2), %rows : Float(*, 1, 2) = onnx::Loop(%k, %c, %past_0)
-    block0(%i : Long(), %g : Bool(), %s : Float(*, 2)):
-      -> (%g, %s, %x)
-  %present_0 : Float(*, 2) = onnx::Concat[axis=0](%past_0, %n)
-  %y : Float(1, 2) = onnx::ReduceSum[axes=[0], since_version=11](%q)
-  %z : Float(1, 2) = onnx::Neg(%y)
-  return (%z, %rows, %present_0)
-"""
+CARRIED = ir("""
+    x: Float(1, 2); c: Bool(); past_0: Float(past, 2) -> z, rows, present_0
+    k: Long() = prim.Constant(value=tensor([3])); a: Float(1, 2) = Exp(x); n: Float(1, 2) = Neg(a)
+    q["Float(*, 2)"], rows["Float(*, 1, 2)"] = Loop(k, c, past_0)
+    with block(i=Long(), g=Bool(), s="Float(*, 2)"): yield g, s, x
+    present_0: "Float(*, 2)" = Concat(past_0, n, axis=0); y: Float(1, 2) = ReduceSum(q, axes=[0], since_version=11)
+    z: Float(1, 2) = Neg(y)
+""")
 
-TURNED = """
-graph(%x : Float(1, 3), %past_0 : Float(past, 3), %other : Float(all, 3)):
-  %q : Tensor = aten::t_(%other)
-  %s : Float(*) = onnx::ReduceSum[axes=[0], keepdims=0, since_version=11](%other)
-  %m : Float(*) = onnx::Neg(%s)
-  %z : Float(*) = onnx::Exp(%m)
-  %present_0 : Float(*, 3) = onnx::Concat[axis=0](%past_0, %x)
-  return (%z, %present_0)
-"""
+TURNED = ir("""
+    x: Float(1, 3); past_0: Float(past, 3); other: Float(all, 3) -> z, present_0
+    q = t_(other); s: "Float(*)" = ReduceSum(other, axes=[0], keepdims=0, since_version=11); m: "Float(*)" = Neg(s)
+    z: "Float(*)" = Exp(m); present_0: "Float(*, 3)" = Concat(past_0, x, axis=0)
+""")
 
 
 def attending(operands: str, more: str = "") -> str:

@@ -276,12 +276,11 @@ def test_kernels_cannot_write_into_a_callers_array():
 
 
 def test_results_are_never_the_models_constants(tmp_path):
-    text = """graph(%x : Float(2)):
-  %shape : Long(2) = prim::Constant[value=tensor([2, 3])]()
-  %splat : Float(2) = prim::Constant[value=splat(7.)]()
-  %y : Float(2) = onnx::Relu(%x)
-  return (%shape, %splat, %y)
-"""
+    text = ir("""
+        x: Float(2) -> shape, splat, y
+        shape: Long(2) = prim.Constant(value=tensor([2, 3])); splat: Float(2) = prim.Constant(value=splat(7.))
+        y: Float(2) = Relu(x)
+    """)
     model = model_of(text)
     model.save(tmp_path / "m.irc")
     for each in (model, irc.load(tmp_path / "m.irc")):

@@ -63,47 +63,28 @@ def test_values_are_dropped_after_their_last_use():
     assert seen == [0, 1, 0, 0, 0, 0, 0, 0]
 
 
-EVERY_STEP = """
-graph(%x : Float(2, 3)):
-  %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-  %n : Long() = prim::Constant[value=tensor<Long()>([2])]()
-  %w : Float(2, 3) = prim::Constant[value=@"w"]()
-  %f : Function = prim::Constant[name="Twice"]()
-  %y : Float(2, 3), %all : Float(2, 2, 3) = onnx::Loop(%n, %yes, %x)
-    block0(%i : Long(), %go : Bool(), %v : Float(2, 3)):
-      %k : Bool() = onnx::Cast[to=9](%i)
-      %c : Float(2, 3) = prim::If(%k)
-        block0():
-          %called : Float(2, 3) = prim::CallFunction(%f, %v)
-          -> (%called)
-        block1():
-          %fused : Float(2, 3) = prim::FusionGroup_0(%v, %w)
-          -> (%fused)
-      -> (%go, %c, %c)
-  %t : int = prim::Constant[value=2]()
-  %go_on : bool = prim::Constant[value=True]()
-  %z : Float(2, 3) = prim::Loop(%t, %go_on, %y)
-    block0(%j : int, %u : Float(2, 3)):
-      %d : Float(2, 3) = onnx::Neg(%u)
-      -> (%go_on, %d)
-  %first : Float(3) = prim::Constant[value=tensor([0., 0., 0.])]()
-  %states : Float(3), %rows : Float(2, 3) = onnx::Scan[num_scan_inputs=1, since_version=11](%first, %z)
-    block0(%h : Float(3), %r : Float(3)):
-      %e : Float(3) = onnx::Add(%h, %r)
-      -> (%e, %e)
-  %longer : Float(4, 3) = irc::append_[axis=0](%x, %rows)
-  return (%longer, %all)
+EVERY_STEP = ir("""
+    x: Float(2, 3); w: @Float(2, 3) -> longer, all
+    n: Long() = prim.Constant(value={2}); f: Function = prim.Constant(name="Twice")
+    y[Float(2, 3)], all[Float(2, 2, 3)] = Loop(n, True, x)
+    with block(i=Long(), go=Bool(), v=Float(2, 3)):
+        k: Bool() = Cast(i, to=9); c: Float(2, 3) = prim.If(k)
+        with block(): called: Float(2, 3) = prim.CallFunction(f, v); yield called
+        with block(): fused: Float(2, 3) = prim.FusionGroup_0(v, w); yield fused
+        yield go, c, c
+    go_on: bool = prim.Constant(value=True); z: Float(2, 3) = prim.Loop(2, go_on, y)
+    with block(j=int, u=Float(2, 3)): d: Float(2, 3) = Neg(u); yield go_on, d
+    first: Float(3) = prim.Constant(value=tensor([0., 0., 0.]))
+    states[Float(3)], rows[Float(2, 3)] = Scan(first, z, num_scan_inputs=1, since_version=11)
+    with block(h=Float(3), r=Float(3)): e: Float(3) = Add(h, r); yield e, e
+    longer: Float(4, 3) = irc.append_(x, rows, axis=0)
 
-with prim::FusionGroup_0 = graph(%p : Float(2, 3), %q : Float(2, 3)):
-  %o : Float(2, 3) = onnx::Add(%p, %q)
-  %m : Float(2, 3) = onnx::LeakyRelu[alpha=0.5](%o)
-  return (%m)
+    with FusionGroup_0 | p, q: Float(2, 3) -> m
+    o: Float(2, 3) = Add(p, q); m: Float(2, 3) = LeakyRelu(o, alpha=0.5)
 
-graph Twice(%x : Float(2, 3)):
-  %y : Float(2, 3) = onnx::Concat[axis=0](%x)
-  %z : Float(2, 3) = onnx::Add(%y, %y)
-  return (%z)
-"""
+    Twice | x: Float(2, 3) -> z
+    y: Float(2, 3) = Concat(x, axis=0); z: Float(2, 3) = Add(y, y)
+""")
 
 
 def refuse(*_: Any) -> Any:

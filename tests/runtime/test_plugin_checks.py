@@ -16,6 +16,7 @@ from irc.ops import Operator, register
 from irc.passes import PassManager, shape_rule
 from irc.runtime.kernels import registry
 from irc.runtime.plan import lower
+from tests.graphs import ir
 from tests.models import onnx_model
 from tests.operators import operator_of, records_for_a_while
 from tests.runtime.helpers import f32
@@ -229,12 +230,10 @@ def test_operators_of_others_that_write_keep_what_is_known_of_shapes() -> None:
     register(operator_of("test.given::Add_(Tensor(a!) x, Tensor y) -> Tensor(a!)"))
     registry.kernel("test.given::Add_")(lambda node: write)
     shape_rule("test.given::Add_")(lambda types: TensorType(types.dtype(0), types.shape(0)))
-    text = """graph(%x : Float(3)):
-      %a : Tensor = onnx::Relu(%x)
-      %b : Tensor = test.given::Add_(%a, %x)
-      %c : Tensor = onnx::Exp(%b)
-      return (%c)
-    """
+    text = ir("""
+        x: Float(3) -> c
+        a = Relu(x); b = test.given.Add_(a, x); c = Exp(b)
+    """)
     model = irc.compile(parse_module(text), "shape-inference,default")
     assert [str(model.graph.value(name).type) for name in "bc"] == ["Float(3)", "Float(3)"]
     np.testing.assert_allclose(model.run({"x": X})["c"], np.exp(2 * X), rtol=1e-6)

@@ -14,15 +14,13 @@ from tests.effort import examples
 from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32
 
-CACHE = """
-graph(%x : Float(1, 2, seq, 4), %past_0 : Float(1, 2, past, 4), %past_1 : Float(1, past, 8)):
-  %shape : Long(3) = prim::Constant[value=tensor([1, -1, 8])]()
-  %flat : Float(1, *, 8) = onnx::Reshape(%x, %shape)
-  %present_0 : Float(1, 2, *, 4) = onnx::Concat[axis=2](%past_0, %x)
-  %present_1 : Float(1, *, 8) = onnx::Concat[axis=1](%past_1, %flat)
-  %y : Float(1, 2, 1, 4) = onnx::ReduceSum[axes=[2], since_version=11](%present_0)
-  return (%y, %present_0, %present_1)
-"""
+CACHE = ir("""
+    x: Float(1, 2, seq, 4); past_0: Float(1, 2, past, 4); past_1: Float(1, past, 8) -> y, present_0, present_1
+    shape: Long(3) = prim.Constant(value=tensor([1, -1, 8])); flat: "Float(1, *, 8)" = Reshape(x, shape)
+    present_0: "Float(1, 2, *, 4)" = Concat(past_0, x, axis=2)
+    present_1: "Float(1, *, 8)" = Concat(past_1, flat, axis=1)
+    y: Float(1, 2, 1, 4) = ReduceSum(present_0, axes=[2], since_version=11)
+""")
 
 WINDOW = typed_ir(
     "x: Float(1, 2, seq, 4); past_0: Float(1, 2, past, 4)",

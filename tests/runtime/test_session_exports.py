@@ -9,21 +9,17 @@ from irc.ir import parse_graph
 from tests.graphs import ir, typed_ir
 from tests.runtime.helpers import f32
 
-MERGED = """
-graph(%use : Bool(), %x : Float(batch, s, 4), %enc : Float(batch, n, 4), %past_key : Float(BATCH, out, 4)):
-  %y : Float(batch, s, *), %present_key : Float(*, *, 4) = prim::If(%use)
-    block0():
-      %dummy : Float(0, 1, 4) = prim::Constant[value=tensor([])]()
-      %t : Float(*, 4, *) = onnx::Transpose[perm=[0, 2, 1]](%past_key)
-      %a : Float(*, *, *) = onnx::MatMul(%x, %t)
-      -> (%a, %dummy)
-    block1():
-      %k : Float(*, *, 4) = onnx::Neg(%enc)
-      %u : Float(*, 4, *) = onnx::Transpose[perm=[0, 2, 1]](%k)
-      %b : Float(*, *, *) = onnx::MatMul(%x, %u)
-      -> (%b, %k)
-  return (%y, %present_key)
-"""
+MERGED = ir("""
+    use: Bool(); x: Float(batch, s, 4); enc: Float(batch, n, 4); past_key: Float(BATCH, out, 4) -> y, present_key
+    y["Float(batch, s, *)"], present_key["Float(*, *, 4)"] = prim.If(use)
+    with block():
+        dummy: Float(0, 1, 4) = prim.Constant(value=tensor([]))
+        t: "Float(*, 4, *)" = Transpose(past_key, perm=[0, 2, 1]); a: "Float(*, *, *)" = MatMul(x, t)
+        yield a, dummy
+    with block():
+        k: "Float(*, *, 4)" = Neg(enc); u: "Float(*, 4, *)" = Transpose(k, perm=[0, 2, 1])
+        b: "Float(*, *, *)" = MatMul(x, u); yield b, k
+""")
 """The branch that uses the encoder's keys leaves them out, as optimum's merged decoders do."""
 
 
@@ -66,20 +62,15 @@ def test_what_a_step_is_given_and_leaves_out_is_held_as_a_copy():
 
 @pytest.mark.parametrize("passes", ["default", "none"])
 def test_a_model_may_empty_its_caches(passes):
-    text = """
-    graph(%clear : Bool(), %x : Float(1, s, 4), %past_0 : Float(1, p, 4), %past_1 : Float(p1, 4)):
-      %present_0 : Float(*, *, 4), %present_1 : Float(*, 4) = prim::If(%clear)
-        block0():
-          %none : Float(1, 0, 4) = prim::Constant[value=tensor([])]()
-          %none_1 : Float(0, 4) = prim::Constant[value=tensor([])]()
-          -> (%none, %none_1)
-        block1():
-          %a : Float(*, *, 4) = onnx::Concat[axis=1](%past_0, %x)
-          %flat : Long(2) = prim::Constant[value=tensor([-1, 4])]()
-          %rows : Float(*, 4) = onnx::Reshape(%a, %flat)
-          -> (%a, %rows)
-      return (%present_0, %present_1)
-    """
+    text = ir("""
+        clear: Bool(); x: Float(1, s, 4); past_0: Float(1, p, 4); past_1: Float(p1, 4) -> present_0, present_1
+        present_0["Float(*, *, 4)"], present_1["Float(*, 4)"] = prim.If(clear)
+        with block():
+            none: Float(1, 0, 4) = prim.Constant(value=tensor([]))
+            none_1: Float(0, 4) = prim.Constant(value=tensor([])); yield none, none_1
+        with block():
+            a: "Float(*, *, 4)" = Concat(past_0, x, axis=1); rows: "Float(*, 4)" = Reshape(a, [-1, 4]); yield a, rows
+    """)
     session = irc.Session(compiled(text, passes), {"past_0": "present_0", "past_1": "present_1"})
     lengths = []
     for clear in (False, False, True, False):

@@ -19,7 +19,7 @@ from irc.runtime.kernels.registry import kernel
 from irc.runtime.plan import lower
 from irc.tools.bisect import Bisection, bisect
 from tests.effort import slow_if
-from tests.graphs import typed_ir
+from tests.graphs import ir, typed_ir
 from tests.tools.networks import light, network
 
 UNFUSED = PIPELINES["unfused"]
@@ -206,27 +206,17 @@ def test_yolov3_takes_few_compilations_and_runs(size: int, tmp_path: Path) -> No
 # -- control flow, lists, randomness, functions ----------------------------------
 
 
-INSIDE = """
-graph(%x : Float(n, 3), %n : Long(), %c : Bool()):
-  %u : Float(n, 3) = onnx::Abs(%x)
-  %y : Float(n, 3), %rows = onnx::Loop(%n, %c, %u)
-    block0(%i : Long(), %going : Bool(), %s : Float(n, 3)):
-      %a : Float(n, 3) = onnx::Exp(%x)
-      %b : Float(n, 3) = onnx::Relu(%s)
-      %d : Float(n, 3) = onnx::Sub(%a, %b)
-      %k : Float(n, 3) = prim::If(%going)
-        block0():
-          %p : Float(n, 3) = onnx::Mul(%d, %a)
-          %q : Float(n, 3) = onnx::Sub(%p, %d)
-          %r : Float(n, 3) = onnx::Tanh(%q)
-          -> (%r)
-        block1():
-          -> (%d)
-      %t : Float(n, 3) = onnx::Sigmoid(%k)
-      -> (%going, %t, %d)
-  %z : Float(n, 3) = onnx::Neg(%y)
-  return (%z, %rows)
-"""
+INSIDE = ir("""
+    x: Float(n, 3); n: Long(); c: Bool() -> z, rows
+    u: Float(n, 3) = Abs(x); y[Float(n, 3)], rows = Loop(n, c, u)
+    with block(i=Long(), going=Bool(), s=Float(n, 3)):
+        a: Float(n, 3) = Exp(x); b: Float(n, 3) = Relu(s); d: Float(n, 3) = Sub(a, b)
+        k: Float(n, 3) = prim.If(going)
+        with block(): p: Float(n, 3) = Mul(d, a); q: Float(n, 3) = Sub(p, d); r: Float(n, 3) = Tanh(q); yield r
+        with block(): yield d
+        t: Float(n, 3) = Sigmoid(k); yield going, t, d
+    z: Float(n, 3) = Neg(y)
+""")
 
 LISTS = typed_ir("""
     x: Float(n, 3) -> s, n

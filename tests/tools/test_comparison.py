@@ -15,6 +15,7 @@ import irc
 from irc.ir import parse_module
 from tests.cli.helpers import model, node, small_model
 from tests.effort import Tune
+from tests.graphs import ir
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 each_light = pytest.mark.parametrize("name", ["squeezenet", "shufflenet", "inception_v2", "resnet50"])
@@ -220,11 +221,10 @@ def test_weights_that_were_zero_or_are_no_numbers() -> None:
 
 def test_weights_are_compared_piece_by_piece(tune: Tune) -> None:
     """And those whose elements are all equal without being spread out."""
-    text = """graph(%x : Float(1000, 1000, 1000, 1000)):
-  %w : Float(1000, 1000, 1000, 1000) = prim::Constant[value=splat(2.)]()
-  %y : Float(1000, 1000, 1000, 1000) = onnx::Mul(%x, %w)
-  return (%y)
-"""
+    text = ir("""
+        x: Float(1000, 1000, 1000, 1000) -> y
+        w: Float(1000, 1000, 1000, 1000) = prim.Constant(value=splat(2.)); y: Float(1000, 1000, 1000, 1000) = Mul(x, w)
+    """)
     (weight,) = irc.diff(parse_module(text), parse_module(text.replace("2.", "3."))).weights
     assert (weight.differing, weight.max_error, weight.mean_error, weight.relative_error) == (10**12, 1.0, 1.0, 0.5)
     tune("irc.tools.comparison._PIECE", 3)
@@ -256,23 +256,16 @@ def test_two_quantised_variants() -> None:
 
 
 def test_what_lies_in_blocks_and_functions() -> None:
-    text = """
-graph(%x : Float(2), %c : Bool()):
-  %f : Function = prim::Constant[name="half"]()
-  %y : Float(2) = prim::If(%c)
-    block0():
-      %a : Float(2) = onnx::Relu(%x)
-      -> (%a)
-    block1():
-      %b : Float(2) = prim::CallFunction(%f, %x)
-      -> (%b)
-  %z : Float(2) = onnx::Neg(%y)
-  return (%z)
+    text = ir("""
+        x: Float(2); c: Bool() -> z
+        f: Function = prim.Constant(name="half"); y: Float(2) = prim.If(c)
+        with block(): a: Float(2) = Relu(x); yield a
+        with block(): b: Float(2) = prim.CallFunction(f, x); yield b
+        z: Float(2) = Neg(y)
 
-graph half(%v : Float(2)):
-  %h : Float(2) = onnx::Sqrt(%v)
-  return (%h)
-"""
+        half | v: Float(2) -> h
+        h: Float(2) = Sqrt(v)
+    """)
     same = text.replace("%a", "%other").replace("half", "part")
     assert not irc.diff(parse_module(text), parse_module(same))
     found = irc.diff(parse_module(text), parse_module(text.replace("onnx::Sqrt", "onnx::Exp")))
