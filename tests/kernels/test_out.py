@@ -129,3 +129,40 @@ def writes_over_each(kernel: Kernel, operands: list[Any]) -> int:
             assert kernel(*given, out=given[i]) is given[i]
             assert given[i].tobytes() == wanted.tobytes(), (i, operands)
     return len(fitting)
+
+
+def channels_last(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+STATISTICS = np.float32([1, 0, -2]), np.float32([2, 0.5, 1])
+LAYERS: list[tuple[str, tuple[Any, ...]]] = [
+    ("conv2d", (np.float32([1, 2, -1] * 3).reshape(3, 3, 1, 1), None, [2, 2], [1, 1])),
+    ("batch_norm", (None, STATISTICS[0], *STATISTICS, False, 0.1, 1e-5, False)),
+    ("batch_norm", (STATISTICS[1], None, STATISTICS[0], np.float32([1, 0, 2]), False, 0.1, 0.0, False)),
+    ("batch_norm", (None, None, None, None, True, 0.1, 1e-5, False)),
+    ("max_pool2d", ([2, 2], [1, 2], [1, 1])),
+    ("max_pool2d", ([1, 1],)),
+    ("avg_pool2d", ([3, 2], [1, 2], [1, 0], True, False)),
+    ("avg_pool2d", ([1, 1], [1, 1], 0, False, True, 3)),
+]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int16])
+@pytest.mark.parametrize(("name", "arguments"), LAYERS)
+def test_layers_of_torch_write_out(name: str, arguments: tuple[Any, ...], dtype: Any) -> None:
+    """Also of images in other layouts, and of one without batch."""
+    kernel, images = kernel_of(name, 1 + len(arguments)), elements((2, 3, 4, 6), np.dtype(dtype), 1)
+    given = [images, channels_last(images), images[:1, :, ::2], *([] if name == "batch_norm" else [images[0]])]
+    parameters = [x.astype(dtype) if is_array(x) and name == "conv2d" else x for x in arguments]
+    for x in given:
+        try:
+            with np.errstate(all="ignore"):
+                wanted = kernel(x, *parameters)
+        except Error:  # not of integers
+            assert dtype is np.int16
+            continue
+        out = np.full(wanted.shape, 99, wanted.dtype)
+        with np.errstate(all="ignore"):
+            kernel(x, *parameters, out=out)
+        assert out.tobytes() == np.ascontiguousarray(wanted).tobytes()

@@ -24,6 +24,12 @@ CASES: dict[str, tuple[str, str, int]] = {  # statements, outputs, and how many 
     "no elements": (f"{LIST}(relu(w), exp(w)); c = cat(l, 0)", "c", 0),
     "what is written before": (f"a = relu(x); i = neg_(a); {LIST}(exp(y), i); c = cat(l, 1)", "c", 4),
     "what is written once it is in the list": (f"a = relu(x); {LIST}(a, exp(y)); i = neg_(a); c = cat(l, 1)", "c", 4),
+    "layers": (
+        f"a = batch_norm(x, None, None, None, None, True, 0.1, 0.001, False); i = relu_(a); "
+        f"{LIST}(avg_pool1d(y, [3], [1], [1]), i, max_pool1d(y, [3], [1], [1])); c = cat(l, 1)",
+        "c",
+        5,
+    ),
     "parts of parts": (
         f"m: 'Tensor[]' = prim.ListConstruct(relu(x), exp(y)); {LIST}(neg(y), cat(m, 1)); c = cat(l, 1)",
         "c",

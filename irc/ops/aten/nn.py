@@ -142,6 +142,7 @@ FAMILY.each(
     "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d",
     value_operands=tuple(range(1, 6)),
 )
+FAMILY.each("max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d", value_operands=tuple(range(1, 7)))
 FAMILY.each("scaled_dot_product_attention", effects=Effects.RANDOM, random_switch="dropout_p")
 
 
@@ -344,7 +345,7 @@ def loss(c: Call) -> Type:
 FAMILY.each("softmax _softmax log_softmax _log_softmax", flops=for_each_element(5))
 FAMILY.each("layer_norm native_layer_norm group_norm instance_norm", flops=for_each_element(7))
 FAMILY.each("rms_norm", flops=for_each_element(4))
-FAMILY.each("batch_norm", flops=for_each_element(2))
+FAMILY.each("batch_norm", flops=for_each_element(2), value_operands=())
 
 
 @FAMILY.reduces("softmax", "_softmax", "log_softmax", "_log_softmax")

@@ -197,9 +197,21 @@ def _axes(x: Array, rank: int, kernel_size: Any, stride: Any, padding: Any, dila
     return window.resolve(x.shape[2:])
 
 
-def _over_windows(pool: Callable[[Array, Axes], Any], x: Array, rank: int, kernel_size: Any, *options: Any) -> Any:
+def _taking_out(rank: int, pool: Callable[..., Any]) -> Callable[..., Array]:
+    """As `_batched`, of a ``pool`` that takes ``out``: it has the result in C order, whatever is returned."""
+
+    def run(x: Array, *arguments: Any, out: Array | None = None) -> Array:
+        whole = out if out is None or x.ndim == rank + 2 else out[None]
+        return _batched(rank, partial(pool, out=whole), x, *arguments)
+
+    return run
+
+
+def _over_windows(
+    pool: Callable[..., Any], x: Array, rank: int, kernel_size: Any, *options: Any, **given: Array | None
+) -> Any:
     """Options: stride, padding, dilation, ceil_mode."""
-    return pool(x, _axes(x, rank, kernel_size, *filled(options, (), 0, 1, False)))
+    return pool(x, _axes(x, rank, kernel_size, *filled(options, (), 0, 1, False)), **given)
 
 
 def _maxima_with_places(x: Array, axes: Axes) -> tuple[Array, Array]:
@@ -208,18 +220,18 @@ def _maxima_with_places(x: Array, axes: Axes) -> tuple[Array, Array]:
     return values, places % math.prod(x.shape[2:])
 
 
-def _average(x: Array, rank: int, kernel_size: Any, *options: Any) -> Array:
+def _average(x: Array, rank: int, kernel_size: Any, *options: Any, out: Array | None = None) -> Array:
     """Options: stride, padding, ceil_mode, count_include_pad, divisor_override."""
     stride, padding, ceil_mode, include, divisor = filled(options, (), 0, False, True, None)
     axes = _axes(x, rank, kernel_size, stride, padding, 1, ceil_mode)
     if divisor == 0:
         raise Error("IRC424", "an average is not divided by 0")
     if x.dtype.kind not in "iu":
-        return means(x, axes, include, divisor)
+        return means(x, axes, include, divisor, out)
     sums = reduce_windows(x, axes, np.add, 0)
     by: Any = reduce(np.multiply.outer, [count_taps(axis, include).astype(x.dtype) for axis in axes])
     by = by if divisor is None else x.dtype.type(divisor)
-    return np.asarray((sums - np.fmod(sums, by)) // by)  # exactly, towards zero
+    return np.floor_divide(sums - np.fmod(sums, by), by, out=out)  # exactly, towards zero
 
 
 # -- adaptive ------------------------------------------------------------------
@@ -291,13 +303,13 @@ def max_unpool(x: Array, indices: Array, output_size: Any) -> Array:
 
 for _rank in (1, 2, 3):
     for _name, _pool in (
-        ("max_pool{}d", partial(_over_windows, maxima)),
         ("max_pool{}d_with_indices", partial(_over_windows, _maxima_with_places)),
-        ("avg_pool{}d", _average),
         ("adaptive_avg_pool{}d", adaptive_average),
         ("adaptive_max_pool{}d", _adaptive_max),
     ):
         aten(_name.format(_rank))(partial(_batched, _rank, _pool))
+    aten(f"max_pool{_rank}d")(_taking_out(_rank, partial(_over_windows, maxima)))
+    aten(f"avg_pool{_rank}d")(_taking_out(_rank, _average))
 
 table(
     _convolution_mode=conv,

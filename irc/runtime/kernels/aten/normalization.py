@@ -29,7 +29,7 @@ def _by_channel(v: Array | None, x: Array, dtype: Any, neutral: float) -> Array:
     return v.astype(dtype, copy=False).reshape(-1, *(1,) * (x.ndim - 2))
 
 
-def batch_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: Any) -> Array:
+def batch_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: Any, out: Array | None = None) -> Array:
     """Channels (axis 1) less their mean, over their standard deviation (Ioffe and Szegedy, 2015).
 
     In training both are the batch's, and the running ones move towards them. Further arguments: running mean and
@@ -50,11 +50,11 @@ def batch_norm(x: Array, weight: Array | None, bias: Array | None, *arguments: A
     if training and eps == 0:
         spread[spread == 0] = np.inf  # elements that are all the same are at their mean
     factor = _by_channel(weight, x, double, 1) / spread
-    if not np.isfinite(factor).all():  # x * factor + shift would subtract infinities
-        centred = (x - mean) * factor + _by_channel(bias, x, double, 0)
-        return layout.in_format(centred.astype(x.dtype), layout.format_of(x))
-    shift = _by_channel(bias, x, double, 0) - mean * factor
-    return affine(x, factor, shift, layout.empty_in_format(x.shape, x.dtype, layout.format_of(x)))
+    result = layout.empty_in_format(x.shape, x.dtype, layout.format_of(x)) if out is None else out
+    if np.isfinite(factor).all():
+        return affine(x, factor, _by_channel(bias, x, double, 0) - mean * factor, result)
+    np.copyto(result, (x - mean) * factor + _by_channel(bias, x, double, 0), casting="unsafe")
+    return result  # x * factor + shift would subtract infinities
 
 
 def _batch_statistics(x: Array, mean: Array | None, variance: Array | None, momentum: float) -> tuple[Array, Array]:
