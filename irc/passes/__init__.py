@@ -14,6 +14,7 @@ from irc.passes.instruments import INSTRUMENTS, Instrument, create_instruments
 from irc.passes.kv_cache import Growable
 from irc.passes.manager import PassManager, PassReport
 from irc.passes.merging import ConstantPool, Cse
+from irc.passes.nested_concats import NestConcats
 from irc.passes.registry import Pipeline, Repeat, create, names, parse_pipeline, print_pass, print_pipeline, register
 from irc.passes.remove_mutation import RemoveMutation
 from irc.passes.reorder import Reorder
@@ -35,6 +36,7 @@ __all__ = [
     "InPlace",
     "Inline",
     "Instrument",
+    "NestConcats",
     "Pass",
     "PassContext",
     "PassManager",

@@ -153,7 +153,7 @@ _PASSES: dict[str, type[Pass]] = {}
 _LATE = {"fuse": "irc.fuser.fuse.Fuse"}
 """Passes of layers above, which enter them when they are imported."""
 
-_UNFUSED = "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,dce,constant-pool,growable"
+_UNFUSED = "inline,(freeze,canonicalize,constant-fold)*4,conv-bn-fold,cse,nest-concats,dce,constant-pool,growable"
 
 PIPELINES = {"none": "", "unfused": _UNFUSED, "default": f"{_UNFUSED},fuse,dce"}
 """Pipelines with a name of their own, usable wherever a pass is: ``default,in-place``."""

@@ -9,7 +9,7 @@ from irc.ir.objects import Object
 from irc.ir.types import ClassType
 from irc.passes import PassManager, registry
 from irc.passes.dce import Dce
-from tests.graphs import ir
+from tests.graphs import ir, typed_ir
 from tests.passes.rewrite_cases import APPLIES
 from tests.passes.test_canonicalize import graph_of
 from tests.passes.test_kv_cache import BRANCH, CACHE
@@ -56,6 +56,8 @@ CONSTANTS = ir("""
     z: Float(2) = Mul(y, l)
 """)
 
+CONCATS = typed_ir("x, y: Float(1, 4)", "a = Concat(x, y, axis=1); b = Concat(x, y, a, axis=1)", "a, b")
+
 SIZES = ir("x: Float(n, 4)", 's: Long(2) = Shape(x); r: "Float(*, *)" = Reshape(x, s); y: Float(n, 4) = Relu(r)', "y")
 
 OBJECT = ir("self: __torch__.M; x: Tensor", 'k: int = prim.GetAttr(self, name="k"); y = add(x, k, k)', "y")
@@ -69,6 +71,7 @@ CASES: list[tuple[str, str]] = [
     ("cse", TWICE),
     ("dce", TWICE),
     ("constant-pool", CONSTANTS),
+    ("nest-concats", CONCATS),
     ("growable", CACHE),
     ("growable", GROWING),
     ("growable", BRANCH),
