@@ -101,11 +101,7 @@ FITTING: dict[str, tuple[str, str, str]] = {
     "sizes of a product": ("float[a, b] x, float[c, d] z", "y = MatMul(x, z)", ""),
     "a size that a weight states": ("float[a, b] x", "y = MatMul(x, w)", TABLE),
     "a size that must be divisible": ("float[a, b] x", "y = Reshape(x, s)", "int64[3] s = {0, 4, -1}"),
-    "windows": (
-        "float[b, 1, h, w] x",
-        "y = MaxPool<kernel_shape=[5, 3]>(x)",
-        "",
-    ),
+    "windows": ("float[b, 1, h, w] x", "y = MaxPool<kernel_shape=[5, 3]>(x)", ""),
     "images that are halved and doubled": (
         "float[b, 1, h, w] x",
         """

@@ -29,8 +29,7 @@ def random_choices(seed: int) -> list[int]:
 
 
 choices = st.one_of(
-    st.lists(st.integers(0, _HIGHEST), min_size=4, max_size=60),
-    st.integers(0, 1 << 32).map(random_choices),
+    st.lists(st.integers(0, _HIGHEST), min_size=4, max_size=60), st.integers(0, 1 << 32).map(random_choices)
 )
 
 

@@ -62,8 +62,7 @@ def test_attributes_of_the_models_own_objects() -> None:
             u = relu_(w); a = relu(x); prim.SetAttr(p, a, name="bias"); d: float = prim.GetAttr(self, name="eps")
         """),
         self=Object(
-            ClassType("__torch__.Net"),
-            {"p": inner, "q": inner, "tied": shared, "whole": part.storage, "eps": 0.1},
+            ClassType("__torch__.Net"), {"p": inner, "q": inner, "tied": shared, "whole": part.storage, "eps": 0.1}
         ),
     )
     c.claims("w ~ again, w ~ tied, w !~ b")

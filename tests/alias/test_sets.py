@@ -6,11 +6,7 @@ from hypothesis import strategies as st
 
 from irc.alias.location_sets import EMPTY, BigSet, LocationSet, SetTable, askable, contains, intersects, members
 
-numbers = st.one_of(
-    st.integers(0, 40),
-    st.integers(4090, 4100),
-    st.integers(0, 60_000),
-)
+numbers = st.one_of(st.integers(0, 40), st.integers(4090, 4100), st.integers(0, 60_000))
 plain = st.one_of(
     st.frozensets(numbers, max_size=5),
     st.frozensets(numbers, min_size=10, max_size=60),

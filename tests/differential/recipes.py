@@ -131,8 +131,7 @@ def recipes() -> dict[str, Callable[[], list[Any]]]:
         "aten::upsample_trilinear3d": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None, None, None],
         "aten::upsample_trilinear3d.vec": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], False, None],
         **dict.fromkeys(
-            ("aten::grid_sampler", "aten::grid_sampler_2d"),
-            lambda: [_rand(1, 2, 4, 4), _rand(1, 4, 4, 2), 0, 0, True],
+            ("aten::grid_sampler", "aten::grid_sampler_2d"), lambda: [_rand(1, 2, 4, 4), _rand(1, 4, 4, 2), 0, 0, True]
         ),
         "aten::grid_sampler_3d": lambda: [_rand(1, 2, 3, 3, 3), _rand(1, 2, 3, 3, 3), 0, 0, True],
         **{f"aten::{name}_pad3d": lambda: [_rand(2, 3, 4, 3), [1, 0] * 3] for name in ("reflection", "replication")},

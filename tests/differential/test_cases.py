@@ -363,8 +363,7 @@ def test_refusals_are_excused_only_by_what_stands_in_the_way() -> None:
     """The write is plain to see, so that something raises elsewhere, and that lists hold tensors, excuses nothing."""
     both = Both(
         RAISES.replace(
-            "  return (%w)",
-            "  %l : Tensor[] = prim::ListConstruct(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%y)",
+            "  return (%w)", "  %l : Tensor[] = prim::ListConstruct(%x)\n  %y : Tensor = aten::relu(%x)\n  return (%y)"
         )
     )
     k, w, y = (both[name].node for name in "kwy")

@@ -70,11 +70,7 @@ def inputs(model: Any, n: int) -> dict[str, Any]:
 @pytest.mark.parametrize("passes", ["none", "freeze", "default"])
 @pytest.mark.parametrize(
     "make",
-    [
-        lambda: torch.jit.script(Painter()),
-        lambda: torch.jit.freeze(torch.jit.script(Painter().eval())),
-        loaded,
-    ],
+    [lambda: torch.jit.script(Painter()), lambda: torch.jit.freeze(torch.jit.script(Painter().eval())), loaded],
     ids=["scripted", "frozen", "loaded"],
 )
 def test_enumerations(make: Any, passes: str, tmp_path: Path) -> None:

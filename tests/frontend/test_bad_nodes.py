@@ -142,21 +142,9 @@ def body(inputs: list[str], outputs: list[str]) -> onnx.GraphProto:
     ("code", "proto", "word"),
     [
         ("IRC127", control("If", ["c"], ["y"], then_branch=body([], ["r"])), "needs attribute 'else_branch'"),
-        (
-            "IRC134",
-            branches(["c"], ["y"], body([], ["r"]), body([], ["a", "b"])),
-            "branch",
-        ),
-        (
-            "IRC134",
-            branches(["c"], ["y"], body(["i"], ["r"]), body([], ["r"])),
-            "0 inputs",
-        ),
-        (
-            "IRC134",
-            branches(["c"], ["y", "z"], body([], ["r"]), body([], ["r"])),
-            "2 outputs",
-        ),
+        ("IRC134", branches(["c"], ["y"], body([], ["r"]), body([], ["a", "b"])), "branch"),
+        ("IRC134", branches(["c"], ["y"], body(["i"], ["r"]), body([], ["r"])), "0 inputs"),
+        ("IRC134", branches(["c"], ["y", "z"], body([], ["r"]), body([], ["r"])), "2 outputs"),
         ("IRC128", branches([], ["y"], body([], ["r"]), body([], ["r"])), "If takes 1"),
         ("IRC134", control("Loop", ["", "c", "x"], ["y"], body=body(["i", "g", "v"], ["g"])), "at least 2"),
         ("IRC134", control("Loop", ["", "c", "x"], ["y"], body=body(["i", "g"], ["g", "w"])), "3 inputs"),
@@ -166,11 +154,7 @@ def body(inputs: list[str], outputs: list[str]) -> onnx.GraphProto:
         ("IRC127", control("Scan", ["x"], ["y"], body=body(["v"], ["w"])), "num_scan_inputs"),
         ("IRC134", control("Scan", ["x"], ["y"], body=body(["v"], ["w"]), num_scan_inputs=2), "num_scan_inputs"),
         ("IRC134", control("Scan", ["x"], ["y"], body=body(["v"], ["w"]), num_scan_inputs=0), "num_scan_inputs"),
-        (
-            "IRC134",
-            control("Scan", ["x"], ["y"], body=body(["v"], ["w"]), num_scan_inputs=-(2**63)),
-            "num_scan_inputs",
-        ),
+        ("IRC134", control("Scan", ["x"], ["y"], body=body(["v"], ["w"]), num_scan_inputs=-(2**63)), "num_scan_inputs"),
         ("IRC134", control("SequenceMap", ["x"], ["y"], body=body([], ["w"])), "1 input"),
     ],
 )

@@ -116,11 +116,7 @@ def test_values_of_attention_of_another_type_than_its_keys(narrow: type, wide: t
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
 @pytest.mark.parametrize(
     ("version", "rest", "attributes"),
-    [
-        (23, [], {"is_causal": 1}),
-        (24, [None, None, np.array([2])], {}),
-        (25, [], {"left_window_size": 1}),
-    ],
+    [(23, [], {"is_causal": 1}), (24, [None, None, np.array([2])], {}), (25, [], {"left_window_size": 1})],
 )
 def test_a_mask_of_integers_does_not_let_through_what_else_is_masked(dtype, version, rest, attributes) -> None:
     arrays = [heads(0), heads(1), heads(2)]

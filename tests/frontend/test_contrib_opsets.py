@@ -57,11 +57,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"num_heads": 2, "unidirectional": 1},
     ),
     "MultiHeadAttention": ("MultiHeadAttention", {"q": X, "k": X + 1, "v": X - 1}, {"num_heads": 2}),
-    "MatMulIntegerToFloat": (
-        "MatMulIntegerToFloat",
-        {"a": CODES, "b": SIGNED, "s": real(0.1), "t": real(0.2)},
-        {},
-    ),
+    "MatMulIntegerToFloat": ("MatMulIntegerToFloat", {"a": CODES, "b": SIGNED, "s": real(0.1), "t": real(0.2)}, {}),
     "DynamicQuantizeMatMul": ("DynamicQuantizeMatMul", {"a": random(5, 2, 6), "b": SIGNED, "s": real([0.1])}, {}),
     "QLinearAdd": ("QLinearAdd", TWO, {}),
     "QLinearMul": ("QLinearMul", TWO, {}),

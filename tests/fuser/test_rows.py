@@ -27,11 +27,7 @@ def graph(body: str, outputs: str, inputs: str = f"%x : {T}, %y : {T}, %s : Floa
             ["Exp", "LayerNormalization"],
         ),
         # It is not known which elements are reduced.
-        (
-            "%a : Tensor = onnx::Exp(%x)\n  %b : Tensor = onnx::Softmax(%a)",
-            "%x : Tensor",
-            ["Exp", "Softmax"],
-        ),
+        ("%a : Tensor = onnx::Exp(%x)\n  %b : Tensor = onnx::Softmax(%a)", "%x : Tensor", ["Exp", "Softmax"]),
         (
             "%a : Float(4, 6) = onnx::Exp(%x)\n  %b : Tensor = onnx::ReduceSum(%a, %n)",
             "%x : Float(4, 6), %n : Long(1)",

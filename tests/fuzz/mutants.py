@@ -12,17 +12,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-from irc.alias import (
-    db,
-    facts,
-    memory_dag,
-    memory_types,
-    recorder,
-    solver,
-    summaries,
-    unknown_memory,
-    write_index,
-)
+from irc.alias import db, facts, memory_dag, memory_types, recorder, solver, summaries, unknown_memory, write_index
 from irc.alias.location_sets import LocationSet, members
 from irc.alias.memory_types import has_memory
 from irc.alias.recorder import Recorder

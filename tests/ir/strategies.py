@@ -86,9 +86,7 @@ scalars = st.one_of(ints, floats, complexes, st.booleans(), texts, st.none(), me
 values: st.SearchStrategy[Any] = st.recursive(
     scalars | all_types,
     lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(texts, inner, max_size=2),
+        st.lists(inner, max_size=3), st.lists(inner, max_size=3).map(tuple), st.dictionaries(texts, inner, max_size=2)
     ),
     max_leaves=6,
 )

@@ -8,17 +8,7 @@ from hypothesis import given
 
 import irc.ir.text.printer as printer
 from irc.errors import Error
-from irc.ir import (
-    Builder,
-    DType,
-    Graph,
-    Tensor,
-    parse_graph,
-    parse_module,
-    parse_type,
-    structurally_equal,
-    types,
-)
+from irc.ir import Builder, DType, Graph, Tensor, parse_graph, parse_module, parse_type, structurally_equal, types
 from tests.ir import strategies
 from tests.ir.helpers import body
 

@@ -169,11 +169,7 @@ with prim::fork_0 = graph(%x.1 : Tensor):
 
 @pytest.mark.parametrize(
     ("value", "printed"),
-    [
-        (None, ""),
-        ("\r\n", r'[value="\015\n"]'),
-        (-(2.0**-1022), "[value=-2.2250738585072014e-308]"),
-    ],
+    [(None, ""), ("\r\n", r'[value="\015\n"]'), (-(2.0**-1022), "[value=-2.2250738585072014e-308]")],
 )
 def test_constants_are_printed_as_pytorch_reads_them(value: Any, printed: str) -> None:
     graph = Graph()
@@ -225,7 +221,7 @@ def test_types_that_pytorch_has_no_words_for_stand_in_notes() -> None:
     graph = parse_graph(PARTLY_KNOWN)
     assert str(graph) == PARTLY_KNOWN
     assert [str(graph.value(name).type) for name in "xaluo"] == [
-        *("Tensor(2, *)", "Float", "Tensor(*)[]", "Float", "Tensor(*)"),
+        *("Tensor(2, *)", "Float", "Tensor(*)[]", "Float", "Tensor(*)")
     ]
     assert graph.value("a").node.name == "f.py:1:2"
     in_place = PARTLY_KNOWN.replace("%u : Tensor", "%u : Float").replace(" # : int, Float", "")

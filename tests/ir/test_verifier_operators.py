@@ -194,12 +194,7 @@ def wrong(place: str, message: str, inputs: str, text: str) -> tuple[str, ...]:
             for name in ("", "[name=1]", "[name=[1]]")
         ),
         *(
-            (
-                body(f"%y : Tensor = {kind}(%x)\n    block0():\n      -> (%x)", "%x : Tensor"),
-                "IRC213",
-                words,
-                kind,
-            )
+            (body(f"%y : Tensor = {kind}(%x)\n    block0():\n      -> (%x)", "%x : Tensor"), "IRC213", words, kind)
             for kind, words in (
                 ("aten::relu", "aten::relu has no blocks; here it has 1"),
                 ("aten::clamp_", "aten::clamp_ has no blocks"),

@@ -13,17 +13,7 @@ import pytest
 
 from benchmarks import families
 from irc.ir import Builder, DType, Graph, Tensor, Value, parse_module, types
-from irc.ir.types import (
-    INT,
-    TENSOR,
-    DictType,
-    ListType,
-    OptionalType,
-    TensorType,
-    TupleType,
-    UnionType,
-    rebuilt,
-)
+from irc.ir.types import INT, TENSOR, DictType, ListType, OptionalType, TensorType, TupleType, UnionType, rebuilt
 from irc.ir.verify.operator_rules import type_fault
 from irc.passes import PassManager
 from tests.alias.test_scale import lines

@@ -121,12 +121,7 @@ def test_what_groups_hold_is_counted():
 @pytest.mark.parametrize("first", ["r", "k"])
 def test_functions_are_dropped_as_soon_as_no_function_that_calls_itself_needs_them(first: str) -> None:
     """``r`` calls itself, ``h`` (which calls ``k``) and ``k``; ``q``, which calls itself too, calls ``k``."""
-    functions = {
-        "r": ["h", "k", "r", "q"],
-        "h": ["k"],
-        "k": [],
-        "q": ["k", "q"],
-    }
+    functions = {"r": ["h", "k", "r", "q"], "h": ["k"], "k": [], "q": ["k", "q"]}
     order = [first, *(name for name in functions if name != first)]
     parts = [_calling("", ["r"]), *(_calling(name, functions[name]) for name in order)]
     module = transform_module("\n".join(parts), "inline")

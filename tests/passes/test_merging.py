@@ -35,12 +35,7 @@ NEGATIONS = """
 
 @pytest.mark.parametrize(
     ("returns", "left"),
-    [
-        ("%second, %third, %e", 2),
-        ("%second, %e, %third", 2),
-        ("%first, %second, %third", 3),
-        ("%third, %e, %e", 1),
-    ],
+    [("%second, %third, %e", 2), ("%second, %e, %third", 2), ("%first, %second, %third", 3), ("%third, %e, %e", 1)],
 )
 def test_what_a_function_returns_twice_stays_two_memories(returns: str, left: int) -> None:
     """Neither is one with what none but the function knows, if the other is already."""

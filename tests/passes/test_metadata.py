@@ -6,12 +6,7 @@ import pytest
 import irc
 from irc.ir import parse_module
 
-TURNS = {
-    "aten::t_": "",
-    "aten::transpose_": ", %zero, %one",
-    "aten::squeeze_": "",
-    "aten::unsqueeze_": ", %zero",
-}
+TURNS = {"aten::t_": "", "aten::transpose_": ", %zero, %one", "aten::squeeze_": "", "aten::unsqueeze_": ", %zero"}
 
 VIEWS = {
     "aten::t": "",

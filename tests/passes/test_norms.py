@@ -81,10 +81,7 @@ def test_what_is_spelt_out_is_one_operator(
     for shape in ((2, 3, WIDTH), (1, 1, WIDTH), (0, 2, WIDTH)):
         x = (RNG.standard_normal(shape) * 3).astype(np.float32)
         expected = only(run_onnxruntime(proto, {"x": x}))
-        for found in (
-            only(model.run({"x": x}).values()),
-            only(run_onnxruntime(path, {"x": x})),
-        ):
+        for found in (only(model.run({"x": x}).values()), only(run_onnxruntime(path, {"x": x}))):
             np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 

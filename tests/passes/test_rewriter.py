@@ -188,8 +188,7 @@ def test_erase_with_constants():
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "shared"),
-    [("p", "q", True), ("p", "w", False), ("w", "v", True), ("u", "x", False), ("p", "x", True)],
+    ("a", "b", "shared"), [("p", "q", True), ("p", "w", False), ("w", "v", True), ("u", "x", False), ("p", "x", True)]
 )
 def test_can_share(a, b, shared):
     graph, rewriter = setup(

@@ -219,5 +219,5 @@ STEPS: dict[str, tuple[Step, ...]] = {
         beyond,
         select,
         slice_,
-    ),
+    )
 }

@@ -9,10 +9,7 @@ from tests.passes.helpers import run_passes
 from tests.programs.generator import Program, dense, lasting, programs
 from tests.programs.running import expected, run
 
-OPTIONS = {
-    "constant-fold": ["{max-bytes=16}", "{max-growth=0}"],
-    "fuse": ["{max-size=2}", "{max-size=5}"],
-}
+OPTIONS = {"constant-fold": ["{max-bytes=16}", "{max-growth=0}"], "fuse": ["{max-size=2}", "{max-size=5}"]}
 """Options to run passes with, besides none."""
 
 PASSES = [f"{name}{options}" for name in registry.names() for options in ["", *OPTIONS.get(name, [])]]

@@ -54,12 +54,7 @@ def poison(model: CompiledModel) -> None:
 
 
 @examples(200)
-@given(
-    anything,
-    st.just([]) | cuts,
-    st.sampled_from(PIPELINES),
-    st.data(),
-)
+@given(anything, st.just([]) | cuts, st.sampled_from(PIPELINES), st.data())
 def test_results_do_not_depend_on_how_a_program_is_run(
     program: Program, groups: list[Cut], pipeline: str, data: st.DataObject
 ) -> None:

@@ -36,6 +36,4 @@ def tell_apart(m: Maker) -> None:
     fork(m, truth, [partial(cast_to, x=x, kind=kind) for kind in kinds])
 
 
-STEPS: dict[str, tuple[Step, ...]] = {
-    "unions": (blend, tell_apart, tell_apart, bag, put_and_take, take, cast),
-}
+STEPS: dict[str, tuple[Step, ...]] = {"unions": (blend, tell_apart, tell_apart, bag, put_and_take, take, cast)}
