@@ -9,6 +9,7 @@ from irc.passes import registry
 from irc.passes.base import PassContext
 from tests.alias.helpers import Case
 from tests.alias.test_schema import overload
+from tests.graphs import ir
 from tests.tables import with_constants
 
 T, INT, ANY = types.TENSOR, types.INT, types.ANY
@@ -71,17 +72,12 @@ def test_an_argument_that_may_be_anything_settles_nothing() -> None:
 
 def test_what_is_read_as_a_list_and_is_none_holds_nothing() -> None:
     """The reading that dce takes away must leave no trace: the analysis that it keeps answers as a new one does."""
-    text = """
-graph(%x : Tensor, %u : Any):
-  %y : Tensor = aten::relu(%x)
-  %n : int[] = prim::ListConstruct(0)
-  %l : Any[] = prim::ListConstruct(%y, %n, %u)
-  %e : Any = aten::__getitem__(%l, 0)
-  %c : Any[] = prim::unchecked_cast(%e)
-  %w : Any[] = aten::append(%c, %l)
-  %f : Any = aten::__getitem__(%c, 0)
-  return (%y)
-"""
+    text = ir("""
+        x: Tensor; u: Any -> y
+        y = relu(x); n: "int[]" = prim.ListConstruct(0); l: "Any[]" = prim.ListConstruct(y, n, u)
+        e: Any = __getitem__(l, 0); c: "Any[]" = prim.unchecked_cast(e); w: "Any[]" = append(c, l)
+        f: Any = __getitem__(c, 0)
+    """)
     case = Case(text)
     assert case.alias("f", "u")
     assert not any(place.path for place in case.db.locations(case["f"]))

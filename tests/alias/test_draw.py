@@ -2,16 +2,12 @@
 
 from tests.alias.helpers import Case
 from tests.effort import Spy
+from tests.graphs import ir
 
-TEXT = """
-graph(%x : Tensor):
-  %a : Tensor = aten::relu(%x)
-  %l : Tensor[] = prim::ListConstruct(%a)
-  %lonely : Tensor = aten::relu(%x)
-  %e : Tensor = aten::__getitem__(%l, 0)
-  %w : Tensor = aten::relu_(%e)
-  return (%w)
-"""
+TEXT = ir("""
+    x: Tensor -> w
+    a = relu(x); l: "Tensor[]" = prim.ListConstruct(a); lonely = relu(x); e = __getitem__(l, 0); w = relu_(e)
+""")
 
 
 def test_text() -> None:

@@ -10,6 +10,7 @@ from irc.alias import analyze
 from irc.ir import Builder, Graph, parse_graph, types
 from irc.ir.graph import gc_paused
 from tests.differential.both import Both
+from tests.graphs import ir
 
 RECURSIVE_TYPE = """
 import torch
@@ -52,16 +53,7 @@ def test_types_that_contain_themselves() -> None:
 
 
 def test_an_if_of_any_over_two_numbers() -> None:
-    both = Both("""
-graph(%c : bool):
-  %z : int = prim::Constant[value=0]()
-  %a : Any = prim::If(%c)
-    block0():
-      -> (%z)
-    block1():
-      -> (%z)
-  return (%a)
-""")
+    both = Both(ir("c: bool", "z: int = prim.Constant(value=0); a: Any = z if c else z", "a"))
     assert not both.db.may_contain_alias(both["a"], both["a"])
     with pytest.raises(IndexError):
         both.they_contain(both["a"], both["a"])

@@ -8,7 +8,7 @@ import pytest
 
 import irc
 from irc.errors import Error
-from irc.ir import Graph, parse_graph, parse_module
+from irc.ir import Graph
 from irc.passes import PassManager
 from irc.passes.canonicalize.match import RULES, Match
 from irc.passes.shapes import Inference
@@ -17,9 +17,8 @@ from tests.effort import Spy
 from tests.graphs import ir_graph, ir_module, typed_graph
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 from tests.passes.rewrite_cases import APPLIES, ATTENTION, REFUSES, REPEATED
-from tests.tables import with_constants
 
-INPUTS = "%x : Float(2, 3), %p : Float(2, 3), %q : Bool(2, 3), %n : Float(N, 3), %i : Long(2), %c : Float(2, 1)"
+INPUTS = "x, p: Float(2, 3); q: Bool(2, 3); n: Float(N, 3); i: Long(2); c: Float(2, 1)"
 RANDOM = np.random.default_rng(0)
 FEEDS = (
     RANDOM.standard_normal((2, 3)).astype(np.float32),
@@ -31,13 +30,11 @@ FEEDS = (
 )
 
 
-def graph_of(body: str, last: str = "%z = onnx::Abs(%y)") -> Graph:
-    text = with_constants(f"{body}\n{last}")
-    lines = "\n".join(f"  {line.strip()}" for line in text.splitlines() if line.strip())
-    return parse_graph(f"graph({INPUTS}):\n{lines}\n  return (%z)\n")
+def graph_of(body: str, last: str = "z = Abs(y)") -> Graph:
+    return ir_graph(INPUTS, f"{body}\n{last}", "z")
 
 
-def canonicalized(body: str, last: str = "%z = onnx::Abs(%y)") -> tuple[Graph, dict[str, int]]:
+def canonicalized(body: str, last: str = "z = Abs(y)") -> tuple[Graph, dict[str, int]]:
     """The graph afterwards, without dead code, and how often each rule was used; the results are the same."""
     before, graph = graph_of(body, last), graph_of(body, last)
     report = run_passes(graph, "canonicalize,dce")
@@ -74,29 +71,18 @@ def test_every_rule_is_tested() -> None:
 
 # -- writes --------------------------------------------------------------------
 
-WRITE_INPUTS = "%w1 = onnx::Neg_(%x)\n%w2 = onnx::Neg_(%n)\n%w3 = onnx::Neg_(%c)\n%w4 = onnx::Neg_(%i)\n"
-LOOK_AT_RESULT = "%z = onnx::Abs(%y)"
-WRITE_RESULT = "%w = onnx::Neg_(%y)\n"
-LOOK_AT_INPUTS = "%z1 = onnx::Add(%x, %n)\n%z = onnx::Concat[axis=1](%z1, %c)"
+WRITE_INPUTS = "w1 = Neg_(x); w2 = Neg_(n); w3 = Neg_(c); w4 = Neg_(i); "
+LOOK_AT_RESULT = "z = Abs(y)"
+WRITE_RESULT = "w = Neg_(y); "
+LOOK_AT_INPUTS = "z1 = Add(x, n); z = Concat(z1, c, axis=1)"
 
-FRESH = {
-    "known_contents",
-    "attention",
-    "attention_of_shared_heads",
-    "scale_of_attention",
-    "shape_of_shared_heads",
-    "scatter_to_slice",
-    "scatter_overwritten",
-    "same_contents",
-    "reshape_by_numbers",
-    "masked_softmax",
-    "rotated_halves",
-    "rotated_pairs",
-    "activation",
-    "normalization",
-    "scale_of_normalization",
-    "bias_of_normalization",
-}
+FRESH = frozenset(
+    """
+    known_contents attention attention_of_shared_heads scale_of_attention shape_of_shared_heads scatter_to_slice
+    scatter_overwritten same_contents reshape_by_numbers masked_softmax rotated_halves rotated_pairs activation
+    normalization scale_of_normalization bias_of_normalization
+""".split()
+)
 """Rules that put one fresh result in the place of another."""
 
 SAME = {"identity", "torch_dropout_at_inference"}
@@ -123,45 +109,36 @@ def test_what_is_written_stays_a_copy(rule: str, body: str) -> None:
 
 
 SCATTER_TWICE = """
-%k : Long(2, 1) = prim::Constant[value=tensor([1, 0])]()
-%s = onnx::ScatterND(%x, %k, %p)
+k: Long(2, 1) = prim.Constant(value=tensor([1, 0])); s = ScatterND(x, k, p)
 WRITE
-%u = onnx::Abs(%p)
-%y = onnx::ScatterND(%s, %k, %u)
+u = Abs(p); y = ScatterND(s, k, u)
 """
 
 
-@pytest.mark.parametrize("write", ["%w = onnx::Neg_(%x)", "%w = onnx::Neg_(%s)"])
+@pytest.mark.parametrize("write", ["w = Neg_(x)", "w = Neg_(s)"])
 def test_what_was_overwritten_is_not_looked_for_behind_a_write(write: str) -> None:
     _, used = canonicalized(SCATTER_TWICE.replace("WRITE", write))
     assert "scatter_overwritten" not in used
 
 
-@pytest.mark.parametrize("write", ["%w = onnx::Neg_(%x)", "%w = onnx::Neg_(%r)"])
+@pytest.mark.parametrize("write", ["w = Neg_(x)", "w = Neg_(r)"])
 def test_heads_that_are_written_after_they_were_repeated_are_not_read_later(write: str) -> None:
-    _, used = canonicalized(f"{REPEATED}{write}\n%y = irc::attention(%left, %r, %r)")
+    _, used = canonicalized(f"{REPEATED}{write}; y = irc.attention(left, r, r)")
     assert "attention_of_shared_heads" not in used
 
 
-@pytest.mark.parametrize("write", ["%z0 = onnx::Neg_(%x)", "%z0 = onnx::Neg_(%p)", "%z0 = onnx::Neg_(%s)"])
+@pytest.mark.parametrize("write", ["z0 = Neg_(x)", "z0 = Neg_(p)", "z0 = Neg_(s)"])
 def test_attention_on_what_is_written_between_its_products(write: str) -> None:
-    _, used = canonicalized(ATTENTION.replace("%w =", f"{write}\n%w ="))
+    _, used = canonicalized(ATTENTION.replace("w =", f"{write}; w ="))
     assert "attention" not in used
 
 
 BOX = """
-%k0 : Long(2, 1) = prim::Constant[value=tensor([0, 1])]()
-%k1 : Long(2) = prim::Constant[value=tensor([0, 2])]()
-%s : Long(2) = prim::Constant[value=splat(2)]()
-%a : Long(1) = prim::Constant[value=tensor([-1])]()
-%e0 = onnx::Expand(%k0, %s)
-%u0 = onnx::Unsqueeze(%e0, %a)
-%e1 = onnx::Expand(%k1, %s)
-%u1 = onnx::Unsqueeze(%e1, %a)
-%k = onnx::Concat[axis=-1](%u0, %u1)
+k0: Long(2, 1) = prim.Constant(value=tensor([0, 1])); k1: Long(2) = prim.Constant(value=tensor([0, 2]))
+s: Long(2) = prim.Constant(value=splat(2)); a: Long(1) = prim.Constant(value=tensor([-1])); e0 = Expand(k0, s)
+u0 = Unsqueeze(e0, a); e1 = Expand(k1, s); u1 = Unsqueeze(e1, a); k = Concat(u0, u1, axis=-1)
 WRITE
-%v : Float(2, 2) = prim::Constant[value=tensor([5., 6., 7., 8.])]()
-%y = onnx::ScatterND(%x, %k, %v)
+v: Float(2, 2) = prim.Constant(value=tensor([5., 6., 7., 8.])); y = ScatterND(x, k, v)
 """
 
 
@@ -172,7 +149,7 @@ def test_a_box_of_indices_as_exporters_spell_it_out() -> None:
     assert kinds(graph) == ["slice_scatter", "Abs"]
 
 
-@pytest.mark.parametrize("write", ["%w = onnx::Sub_(%k, %k)", "%z0 : Tensor = aten::zero_(%k)"])
+@pytest.mark.parametrize("write", ["w = Sub_(k, k)", "z0 = zero_(k)"])
 def test_indices_that_are_written_are_not_read_off(write: str) -> None:
     _, used = canonicalized(BOX.replace("WRITE", write))
     assert "scatter_to_slice" not in used
@@ -197,10 +174,8 @@ def test_contents_are_not_read_past_a_call_that_writes_them() -> None:
 
 def test_what_a_rewrite_tells_about_later_shapes_is_used_at_once() -> None:
     """The contents of CastLike are not followed; once it has become its operand, the shapes that it gives are known."""
-    body = """%s : Long(2) = prim::Constant[value=tensor([2, 3])]()
-              %m : Long(2) = onnx::CastLike(%s, %i)
-              %e : Float = onnx::Expand(%x, %m)
-              %y : Float = onnx::Reshape(%e, %m)"""
+    body = """s: Long(2) = prim.Constant(value=tensor([2, 3])); m: Long(2) = CastLike(s, i); e: Float = Expand(x, m)
+y: Float = Reshape(e, m)"""
     graph, used = canonicalized(body)
     assert used == {"nothing_to_do": 3}
     assert kinds(graph) == ["Abs"]
@@ -220,35 +195,24 @@ def test_what_a_removed_node_stated_is_used_where_its_operand_is() -> None:
 
 
 @pytest.mark.parametrize(
-    "indices", ["Long(1, 1) = prim::Constant[value=tensor([0])]()", "Long(1, 3) = prim::Constant[value=splat(0)]()"]
+    "indices", ["Long(1, 1) = prim.Constant(value=tensor([0]))", "Long(1, 3) = prim.Constant(value=splat(0))"]
 )
 def test_updates_that_do_not_fit_are_left_to_the_run(indices: str) -> None:
     """A slice would take the updates of more rows than there are indices."""
-    graph = graph_of(f"%k : {indices}\n%y = onnx::ScatterND(%x, %k, %p)")
+    graph = graph_of(f"k: {indices}; y = ScatterND(x, k, p)")
     report = run_passes(graph, "canonicalize")
     assert not any("scatter" in name for name in report.stats)
     assert graph.value("y").node.kind == "onnx::ScatterND"
 
 
-def expanded(count: int) -> str:
-    """The maximum of ``count`` Expands of a column to 2 x 3."""
-    lines = ["%s : Long(2) = prim::Constant[value=tensor([2, 3])]()"]
-    lines += [f"%e{i} = onnx::Expand(%c, %s)" for i in range(count)]
-    return "\n".join(lines)
-
-
-def test_all_operands_that_are_expanded_for_nothing_go_at_once() -> None:
-    operands = ", ".join(f"%e{i}" for i in range(5))
-    graph, used = canonicalized(f"{expanded(5)}\n%y = onnx::Max({operands}, %x)")
+@pytest.mark.parametrize(("more", "left"), [(", x", "Max Abs"), ("", "Expand Max Abs")])
+def test_expands_for_nothing_go_at_once_but_for_one_that_gives_the_result_its_shape(more: str, left: str) -> None:
+    names = [f"e{i}" for i in range(5)]
+    graph, used = canonicalized(
+        f"{'; '.join(f'{e} = Expand(c, [2, 3])' for e in names)}; y = Max({', '.join(names)}{more})"
+    )
     assert used["operand_expanded_for_nothing"] == 1
-    assert kinds(graph) == ["Max", "Abs"]
-
-
-def test_of_several_expands_that_give_the_result_its_shape_one_stays() -> None:
-    operands = ", ".join(f"%e{i}" for i in range(5))
-    graph, used = canonicalized(f"{expanded(5)}\n%y = onnx::Max({operands})")
-    assert used["operand_expanded_for_nothing"] == 1
-    assert kinds(graph) == ["Expand", "Max", "Abs"]
+    assert kinds(graph) == left.split()
 
 
 def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(spy: Spy) -> None:
@@ -256,8 +220,8 @@ def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(spy: Spy) ->
 
     def compared(links: int) -> int:
         same.reset_mock()
-        chain = [f"%r{i + 1} = onnx::Reshape(%r{i}, %i)" for i in range(links)]
-        run_passes(graph_of("\n".join(["%r0 = onnx::Neg(%x)", *chain]), f"%z = onnx::Abs(%r{links})"), "canonicalize")
+        chain = [f"r{i + 1} = Reshape(r{i}, i)" for i in range(links)]
+        run_passes(graph_of("\n".join(["r0 = Neg(x)", *chain]), f"z = Abs(r{links})"), "canonicalize")
         return same.call_count
 
     assert compared(200) < 2.5 * compared(100)
@@ -266,10 +230,8 @@ def test_long_chains_of_reshapes_are_not_walked_again_at_every_link(spy: Spy) ->
 @pytest.mark.parametrize("kind", ["Identity", "Dropout"])
 def test_a_node_is_inferred_once_for_all_of_its_inputs_that_are_replaced(kind, spy):
     visits = spy(Inference, "infer_node")
-    wide = range(50)
-    lines = "\n".join(f"  %a{i} : Float(2, 3) = onnx::{kind}(%x)" for i in wide)
-    last = f"  %z : Tensor = onnx::Concat[axis=0]({', '.join(f'%a{i}' for i in wide)})"
-    graph = parse_graph(f"graph(%x : Float(2, 3)):\n{lines}\n{last}\n  return (%z)\n")
+    copies = "; ".join(f"a{i}: Float(2, 3) = {kind}(x)" for i in range(50))
+    graph = ir_graph("x: Float(2, 3)", f"{copies}; z = Concat({', '.join(f'a{i}' for i in range(50))}, axis=0)", "z")
     PassManager("canonicalize").run(graph)
     assert set(graph.value("z").node.inputs) == {graph.value("x")}
     assert sum(node.kind == "onnx::Concat" for node in (call.args[1] for call in visits.call_args_list)) == 2
@@ -278,14 +240,7 @@ def test_a_node_is_inferred_once_for_all_of_its_inputs_that_are_replaced(kind, s
 @pytest.mark.parametrize("kind", ["conj", "_conj", "mH", "adjoint"])
 @pytest.mark.parametrize("written", [False, True])
 def test_conjugates_that_nothing_writes_are_copies(kind, written):
-    write = "%w : Tensor = aten::add_(%y, %x, %one)" if written else ""
-    module = parse_module(f"""
-graph(%x : Tensor):
-  %one : int = prim::Constant[value=1]()
-  %y : Tensor = aten::{kind}(%x)
-  {write}
-  return (%y)
-""")
+    module = ir_module("x: Tensor", f"y = {kind}(x); {'w = add_(y, x, 1)' * written}", "y")
     model = irc.compile(module, "canonicalize,dce")
     kinds = {node.kind for node in model.graph.walk()}
     assert ("aten::conj_physical" in kinds) == (not written)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from irc.ir import Builder, DType, Graph, Tensor, parse_graph, types
 from irc.passes import PassManager
 from tests.effort import examples
-from tests.graphs import typed_graph
+from tests.graphs import ir, typed_graph
 from tests.passes.helpers import assert_same_results, kinds, run_passes
 from tests.tables import rows
 
@@ -222,14 +222,12 @@ def test_normalisation_in_a_branch_folds_into_the_convolution_outside():
 
 
 def test_all_equal_weights_stay_one_scalar():
-    huge = """
-graph(%x : Float(1, 4096, 1, 1)):
-  %w : Float(4096, 4096, 64, 64) = prim::Constant[value=splat(0.5)]()
-  %p : Float(4096) = prim::Constant[value=splat(2.)]()
-  %c : Float(1, 4096, 1, 1) = onnx::Conv(%x, %w)
-  %y : Float(1, 4096, 1, 1) = onnx::BatchNormalization[epsilon=0.](%c, %p, %p, %p, %p)
-  return (%y)
-"""
+    huge = ir("""
+        x: Float(1, 4096, 1, 1) -> y
+        w: Float(4096, 4096, 64, 64) = prim.Constant(value=splat(0.5))
+        p: Float(4096) = prim.Constant(value=splat(2.)); c: Float(1, 4096, 1, 1) = Conv(x, w)
+        y: Float(1, 4096, 1, 1) = BatchNormalization(c, p, p, p, p, epsilon=0.)
+    """)
     graph = parse_graph(huge)
     run_passes(graph, "conv-bn-fold")
     weight = graph.value("w.folded").node.attributes["value"]

@@ -80,12 +80,10 @@ def test_recursive_functions_stay():
 
 def doubling(levels: int) -> str:
     parts = [
-        """
-graph(%x : Float(3)):
-  %f : Function = prim::Constant[name="f0"]()
-  %y : Float(3) = prim::CallFunction(%f, %x)
-  return (%y)
-"""
+        ir("""
+            x: Float(3) -> y
+            f: Function = prim.Constant(name="f0"); y: Float(3) = prim.CallFunction(f, x)
+        """)
     ]
     parts += [
         f"""

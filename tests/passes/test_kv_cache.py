@@ -103,14 +103,11 @@ graph f(%past : Float(*), %x : Float(*)):
 
 # -- torch.cat ---------------------------------------------------------------------
 
-CAT = """
-graph(%past : Float(*, *), %x : Float(*, *)):
-  %dim : int = prim::Constant[value=-1]()
-  %parts : Tensor[] = prim::ListConstruct(%past, %x)
-  %y : Float(*, *) = aten::cat(%parts, %dim)
-  %both : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
-  return (%both)
-"""
+CAT = ir("""
+    past, x: Float(*, *) -> both
+    dim: int = prim.Constant(value=-1); parts: "Tensor[]" = prim.ListConstruct(past, x)
+    y: "Float(*, *)" = cat(parts, dim); both: "(Tensor, Tensor)" = prim.TupleConstruct(x, y)
+""")
 
 CAT_APPENDED = ir("""
     past, x: Float(*, *) -> both

@@ -23,16 +23,12 @@ from irc.passes.instruments import (
     VerifyChanged,
     VerifyEach,
 )
-from tests.graphs import ir_module
+from tests.graphs import ir, ir_module
 
-TEXT = """
-graph(%x : Float(2)):
-  %a : Float(2) = onnx::Neg(%x)
-  %b : Float(2) = onnx::Neg(%x)
-  %c : Float(2) = onnx::Exp(%x)
-  %y : Float(2) = onnx::Add(%a, %b)
-  return (%y)
-"""
+TEXT = ir("""
+    x: Float(2) -> y
+    a: Float(2) = Neg(x); b: Float(2) = Neg(x); c: Float(2) = Exp(x); y: Float(2) = Add(a, b)
+""")
 
 
 def custom(action: Callable[[Graph, PassContext], bool], label: str = "") -> Pass:

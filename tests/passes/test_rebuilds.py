@@ -187,15 +187,11 @@ def test_what_only_a_dropped_branch_looked_at_is_folded_at_once() -> None:
     assert [node.kind for node in graph.nodes] == ["prim::Constant"]
 
 
-PLAIN = """
-graph(%x : Float(4, 4), %y : Float(4, 4)):
-  %m : Float(4, 4) = onnx::MatMul(%x, %y)
-  %a : Float(4, 4) = onnx::Relu(%m)
-  %b : Float(4, 4) = onnx::Sigmoid(%a)
-  %v : Float(16) = onnx::Flatten(%y)
-  %w : Float(4, 4) = onnx::Relu_(%x)
-  return (%b, %v, %w)
-"""
+PLAIN = ir("""
+    x, y: Float(4, 4) -> b, v, w
+    m: Float(4, 4) = MatMul(x, y); a: Float(4, 4) = Relu(m); b: Float(4, 4) = Sigmoid(a); v: Float(16) = Flatten(y)
+    w: Float(4, 4) = Relu_(x)
+""")
 
 BRANCHES = ir("""
     x: Float(4); c: Bool() -> y

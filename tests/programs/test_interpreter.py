@@ -4,20 +4,17 @@ import numpy as np
 
 from irc.ir import parse_graph
 from irc.passes import PassManager
+from tests.graphs import ir
 from tests.programs.interpreter import interpret
 
-NO_TRIP = """
-graph(%x : Float(2, 3)):
-  %a : Tensor = aten::relu(%x)
-  %zero : Long() = prim::Constant[value=tensor([0])]()
-  %none : NoneType = prim::Constant()
-  %carried : Tensor, %rows : Float(*, 2, 3) = onnx::Loop(%zero, %none, %a)
-    block0(%trip : Long(), %on : Bool(), %row : Float(2, 3)):
-      %true : Bool() = prim::Constant[value=tensor([True])]()
-      -> (%true, %row, %row)
-  %w : Tensor = aten::neg_(%carried)
-  return (%w, %rows)
-"""
+NO_TRIP = ir("""
+    x: Float(2, 3) -> w, rows
+    a = relu(x); zero: Long() = prim.Constant(value=tensor([0])); none: NoneType = prim.Constant()
+    carried, rows["Float(*, 2, 3)"] = Loop(zero, none, a)
+    with block(trip=Long(), on=Bool(), row=Float(2, 3)):
+        true: Bool() = prim.Constant(value=tensor([True])); yield true, row, row
+    w = neg_(carried)
+""")
 
 
 def test_a_loop_without_iterations_stacks_nothing_whatever_is_known_of_its_rows() -> None:
