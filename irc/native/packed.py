@@ -33,7 +33,7 @@ class Packed:
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, _Kept] = {}
-        self._saved: WeakValueDictionary[Hashable, Saved] = WeakValueDictionary()
+        self._saved: WeakValueDictionary[tuple[_Place, str], Saved] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -75,14 +75,17 @@ class Packed:
         return made
 
     def to_save(self, weights: Mapping[str, Array]) -> dict[str, Array]:
-        """What was made of these weights and can be saved, by texts that `use` understands."""
+        """What was made of these weights, or `use` was given, by texts that `use` understands."""
         names = {_place(weight)[0]: name for name, weight in weights.items()}
-        found: dict[str, Array] = {}
+        made = {place: saved.tensor.numpy() for place, saved in [*self._saved.items()]}  # that no run has used yet
         for kept in [*self._kept.values()]:
-            if kept.arrays is not None and kept.place is not None and kept.place[0][0] in names:
-                (address, *lies), purpose = kept.place
-                found[json.dumps([_mark(), purpose, names[address], *lies])] = kept.arrays[0]
-        return found
+            if kept.arrays is not None and kept.place is not None:
+                made[kept.place] = kept.arrays[0]
+        return {
+            json.dumps([_mark(), purpose, names[address], *lies]): array
+            for ((address, *lies), purpose), array in made.items()
+            if address in names
+        }
 
     def use(self, weights: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> list[Saved]:
         """Let `of` take what `to_save` gave for these weights, as long as the caller keeps what this returns.

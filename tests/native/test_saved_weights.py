@@ -73,6 +73,13 @@ def test_saved_weights_are_not_packed_again(case, monkeypatch):
     assert same(found, wanted) and count == 0
 
 
+def test_a_model_that_has_not_run_keeps_them(case, tmp_path, monkeypatch):
+    path, feeds, wanted = case
+    irc.load(path).save(tmp_path / "again.irc", packed=True)
+    found, count = packs(irc.load(tmp_path / "again.irc"), feeds, monkeypatch)
+    assert same(found, wanted) and count == 0
+
+
 def edited(path, change) -> None:
     header, data = parts(path.read_bytes())
     change(header)
