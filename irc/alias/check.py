@@ -66,8 +66,9 @@ def compare(kept: AliasDb, fresh: AliasDb, exact: bool) -> None:
 def _compare_parts(kept: AliasDb, fresh: AliasDb, exact: bool) -> None:
     """Compare what values show of other tensors, what reading them reads, and whether that is written."""
     for v in filter(_is_placed, kept.graph.values()):
-        shown, known = part_of(fresh, v), part_of(kept, v)
         where = f"%{v.name}"
+        _compare_answer("whether others made its memory", where, not kept.is_own(v), not fresh.is_own(v), exact)
+        shown, known = part_of(fresh, v), part_of(kept, v)
         if shown is None and known is None:
             continue
         cautious = known is None and not exact

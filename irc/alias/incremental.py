@@ -17,6 +17,7 @@ from irc.alias.rules import chooses_otherwise, is_functional, is_resettled, leav
 from irc.alias.solver import Solver
 from irc.alias.write_index import outermost
 from irc.ir import CALL, CONSTANT, Node, TensorType, Type, Value
+from irc.ir.region_flow import inner_graph
 
 if TYPE_CHECKING:
     from irc.alias.builder import AliasDbBuilder
@@ -182,6 +183,9 @@ class IncrementalSolution:
         if before is None or before == NOTHING:
             return  # nothing was ever said about what old denotes
         after = self.solver.element(new)
+        if new in self._told and self.solver.facts.targets[after] == before:  # a copy that takes the place of ``old``
+            self.solver.hand_over(old, new)
+            before, after = self.solver.element(old), self.solver.element(new)
         stays = old in self.declared_unknown  # what it denotes is unknown whatever its uses have become
         if not stays and self.solver.redirect(old, before, after):
             return
@@ -230,6 +234,9 @@ class IncrementalSolution:
     def cut_inputs(self, node: Node) -> None:
         """Report that ``node``, or its blocks, will lose inputs or returns on which no value depends."""
         cut = (*node.inputs, *(v for block in node.blocks for v in block.returns))
+        inner = inner_graph(node)
+        if inner is not None and len(set(inner.outputs)) < len(inner.outputs):
+            self._loosen(node, unbounded=False)  # what it returns twice is not shared once one of the results has gone
         self._traces.values.update((v, None) for v in cut if holds(v))  # what is erased later may leave traces there
 
     def erase_node(self, node: Node) -> None:

@@ -22,7 +22,7 @@ from irc.errors import Error
 from irc.ir import CONSTANT, Block, Node, Tensor, Value, types
 from irc.ir.builder import type_of_constant
 from irc.ir.objects import Object, Strided, storage_of, tensors_in
-from irc.ir.types import ClassType, DictType, ListType, TupleType, Type, UnionType
+from irc.ir.types import ClassType, DictType, ListType, TensorType, TupleType, Type, UnionType
 from irc.ops.record import Change
 from irc.ops.registry import record
 
@@ -143,6 +143,17 @@ class Recorder:
     def own(self, value: Value, element: Element) -> None:
         """Make ``element``, which no other value has, the element of ``value``."""
         self.facts.elements[value] = element
+
+    def hand_over(self, source: Value, target: Value) -> None:
+        """Let ``target`` denote what ``source`` does, and own the memory that a tensor ``source`` owned."""
+        element, facts = self.element(source), self.facts
+        is_own = facts.sites.get(element) is source and source.type.__class__ is TensorType
+        if is_own and facts.site(element).kind is Kind.TEMPORARY:
+            facts.sites[element] = target
+            self.own(target, element)
+            self.bind(source, element)
+        else:
+            self.bind(target, element)
 
     def fresh(self, value: Value) -> Element:
         """Give ``value`` memory of its own; a container holds unknown contents that share with nothing."""

@@ -277,7 +277,7 @@ def subgraph(rec: Recorder, node: Node) -> Steps:
     with rec.on_behalf_of(node):
         yield graph.block
     for output, inner in zip(node.outputs, graph.outputs):
-        rec.bind(output, rec.element(inner))
+        rec.hand_over(inner, output)
     # The subgraph's values are of another graph: the database answers for its own.
     for block in graph.blocks():
         values = (*block.params, *(v for inner_node in block.nodes for v in inner_node.outputs))
