@@ -100,7 +100,7 @@ def check_programs(first: int, count: int) -> None:
 
 @pytest.mark.parametrize("block", range(2))
 def test_programs_of_guarded_views_do_nothing_that_is_denied(block: int) -> None:
-    check_programs(40 * block, 40)
+    check_programs(40 * block, 25)
 
 
 @pytest.mark.slow

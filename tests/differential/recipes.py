@@ -109,19 +109,9 @@ def recipes() -> dict[str, Callable[[], list[Any]]]:
         "aten::upsample_nearest3d.vec": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], None],
         "aten::_upsample_nearest_exact3d": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], None, None, None],
         "aten::_upsample_nearest_exact3d.vec": lambda: [_rand(1, 2, 4, 4, 4), [4, 4, 4], None],
-        "aten::_native_multi_head_attention": lambda: [
-            *[_rand(2, 3, 4)] * 3,
-            4,
-            2,
-            _rand(12, 4),
-            _rand(12),
-            _rand(4, 4),
-            _rand(4),
-            None,
-            True,
-            True,
-            None,
-        ],
+        "aten::_native_multi_head_attention": lambda: (
+            [*[_rand(2, 3, 4)] * 3, 4, 2, _rand(12, 4), _rand(12), _rand(4, 4), _rand(4), None, True, True, None]
+        ),
         "aten::upsample_bilinear2d": lambda: [_rand(1, 2, 4, 4), [4, 4], False, None, None],
         "aten::upsample_bilinear2d.vec": lambda: [_rand(1, 2, 4, 4), [4, 4], False, None],
         **dict.fromkeys(  # of scales that the sizes do not have, PyTorch gives memory that nothing was written to
@@ -137,35 +127,17 @@ def recipes() -> dict[str, Callable[[], list[Any]]]:
         **{f"aten::{name}_pad3d": lambda: [_rand(2, 3, 4, 3), [1, 0] * 3] for name in ("reflection", "replication")},
         "aten::affine_grid_generator": lambda: [_rand(1, 2, 3), [1, 2, 4, 4], True],
         "aten::fake_quantize_per_tensor_affine": lambda: [_rand(2, 3), 0.1, 0, 0, 255],
-        "aten::fake_quantize_per_tensor_affine.tensor_qparams": lambda: [
-            _rand(2, 3),
-            _rand(1),
-            torch.zeros(1, dtype=torch.int32),
-            0,
-            255,
-        ],
-        "aten::fake_quantize_per_channel_affine": lambda: [
-            _rand(2, 3),
-            _rand(3),
-            torch.zeros(3, dtype=torch.int32),
-            1,
-            0,
-            255,
-        ],
+        "aten::fake_quantize_per_tensor_affine.tensor_qparams": lambda: (
+            [_rand(2, 3), _rand(1), torch.zeros(1, dtype=torch.int32), 0, 255]
+        ),
+        "aten::fake_quantize_per_channel_affine": lambda: (
+            [_rand(2, 3), _rand(3), torch.zeros(3, dtype=torch.int32), 1, 0, 255]
+        ),
         "aten::polygamma": lambda: [1, _rand(2, 3)],
         "aten::polygamma_": lambda: [_rand(2, 3), 1],
-        "aten::istft": lambda: [
-            torch.randn(5, 4, dtype=torch.complex64),
-            8,
-            2,
-            8,
-            None,
-            True,
-            False,
-            None,
-            None,
-            False,
-        ],
+        "aten::istft": lambda: (
+            [torch.randn(5, 4, dtype=torch.complex64), 8, 2, 8, None, True, False, None, None, False]
+        ),
         "aten::_pack_padded_sequence": lambda: [_rand(3, 2), torch.tensor([3, 1]), False],
         "aten::_pad_packed_sequence": lambda: [_rand(4), torch.tensor([2, 1, 1]), False, 0.0, -1],
         "aten::segment_reduce": lambda: [_rand(4), "sum", torch.tensor([3, 1]), None, None, 0, False, None],
@@ -177,15 +149,9 @@ def recipes() -> dict[str, Callable[[], list[Any]]]:
         "aten::multilabel_margin_loss": lambda: [_rand(2, 3), torch.tensor([[0, -1, 1], [2, 1, -1]]), 1],
         "aten::embedding_bag": _bag(),
         "aten::multi_margin_loss": lambda: [_rand(2, 3), torch.tensor([0, 1]), 1, 1, None, 1],
-        "aten::ctc_loss.Tensor": lambda: [
-            _rand(4, 1, 3),
-            torch.tensor([[1, 2]]),
-            torch.tensor([4]),
-            torch.tensor([2]),
-            0,
-            1,
-            False,
-        ],
+        "aten::ctc_loss.Tensor": lambda: (
+            [_rand(4, 1, 3), torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2]), 0, 1, False]
+        ),
         "aten::embedding_bag.padding_idx": _bag(None),
         "aten::lstm.data": _rnn(4, packed=True, pair=True),
         "aten::lstm.input": _rnn(4, packed=False, pair=True),

@@ -304,22 +304,8 @@ _INTS: dict[str, tuple[Any, ...]] = {
     "i": (0, 1, 65, 97, 127),
     "dilation": (1, 2),
 }
-_TEXTS = (
-    "a",
-    "b",
-    "",
-    "Ab c",
-    "1",
-    "12",
-    "x1y1",
-    "abab",
-    " a ",
-    "ABC",
-    "3.5",
-    "-7",
-    "x\ty",
-    "a\nb",
-)  # PyTorch takes others byte by byte
+# PyTorch takes others byte by byte.
+_TEXTS = ("a", "b", "", "Ab c", "1", "12", "x1y1", "abab", " a ", "ABC", "3.5", "-7", "x\ty", "a\nb")
 _STRINGS = {
     "equation": ("i->i", "ij->ij", "ij->ji", "ij,jk->ik", "i,j->ij", "ii->i", "...", "...i->", "ij->j", "...ij->...ji"),
     "indexing": ("ij", "xy", "yx"),
@@ -469,12 +455,8 @@ def _resized(n: int, corners: bool, vec: bool) -> Maker:
 
 def _interpolated(rng: random.Random, size: Any, scale: Any) -> list[Any]:
     n = _pick(rng, 1, 2, 3)
-    modes = {
-        1: ("nearest", "linear", "area"),
-        2: ("nearest", "bilinear", "bicubic", "area", "nearest-exact"),
-        3: ("nearest", "trilinear"),
-    }
-    mode = _pick(rng, *modes[n])
+    modes = {1: "nearest linear area", 2: "nearest bilinear bicubic area nearest-exact", 3: "nearest trilinear"}
+    mode = _pick(rng, *modes[n].split())
     corners = _pick(rng, None, False, True) if mode in ("linear", "bilinear", "bicubic", "trilinear") else None
     by_size = rng.random() < 0.5
     x = _rand(1, 2, *_spatial(rng, n, 1, 5))
@@ -503,13 +485,8 @@ def _grid(n: int) -> Maker:
     def make(rng: random.Random) -> list[Any]:
         batch = _pick(rng, 1, 2)
         grid = 3 * _rand(batch, *_spatial(rng, n, 1, 3), n) - 1.5
-        return [
-            _rand(batch, 2, *_spatial(rng, n, 1, 4)),
-            grid,
-            rng.randint(0, 2 if n == 2 else 1),
-            rng.randint(0, 2),
-            rng.random() < 0.5,
-        ]
+        x, mode = _rand(batch, 2, *_spatial(rng, n, 1, 4)), rng.randint(0, 2 if n == 2 else 1)
+        return [x, grid, mode, rng.randint(0, 2), rng.random() < 0.5]
 
     return make
 
@@ -519,27 +496,15 @@ def _classes(rng: random.Random) -> list[Any]:
     batch = [] if rng.random() < 0.2 and not rest else [_pick(rng, 1, 3)]
     target = _indices([*batch, *rest], count, rng)
     weight = _rand(count) if rng.random() < 0.4 else None
-    return [
-        _rand(*batch, count, *rest),
-        target,
-        weight,
-        rng.randint(0, 2),
-        _pick(rng, -100, 0, 1),
-        _pick(rng, 0.0, 0.1),
-    ]
+    x = _rand(*batch, count, *rest)
+    return [x, target, weight, rng.randint(0, 2), _pick(rng, -100, 0, 1), _pick(rng, 0.0, 0.1)]
 
 
 def _margins(rng: random.Random) -> list[Any]:
     count, batch = _pick(rng, 2, 4), _pick(rng, 1, 3)
     weight = _rand(count) if rng.random() < 0.4 else None
-    return [
-        _rand(batch, count),
-        _indices([batch], count, rng),
-        _pick(rng, 1, 2),
-        _pick(rng, 1, 0.5),
-        weight,
-        rng.randint(0, 2),
-    ]
+    x, target = _rand(batch, count), _indices([batch], count, rng)
+    return [x, target, _pick(rng, 1, 2), _pick(rng, 1, 0.5), weight, rng.randint(0, 2)]
 
 
 def _pair(*more: Callable[[random.Random], Any]) -> Maker:
@@ -590,13 +555,8 @@ def _cell(gates: int, pair: bool) -> Maker:
         hidden = 2
         state = [_rand(2, hidden) for _ in range(2 if pair else 1)]
         biases = [_rand(gates * hidden), _rand(gates * hidden)] if rng.random() < 0.6 else [None, None]
-        return [
-            _rand(2, 3),
-            state if pair else state[0],
-            _rand(gates * hidden, 3),
-            _rand(gates * hidden, hidden),
-            *biases,
-        ]
+        weights = [_rand(gates * hidden, 3), _rand(gates * hidden, hidden)]
+        return [_rand(2, 3), state if pair else state[0], *weights, *biases]
 
     return make
 
@@ -638,32 +598,16 @@ def _tensordot(rng: random.Random) -> list[Any]:
     other = [n if rng.random() < 0.8 else 1 for n in shared]
     own = [_pick(rng, 1, 2) for _ in range(_pick(rng, 0, 1, 2))]
     theirs = [_pick(rng, 1, 2) for _ in range(_pick(rng, 0, 1, 2))]
-    return [
-        _rand(*own, *shared),
-        _rand(*other, *theirs),
-        [len(own) + i for i in range(len(shared))],
-        list(range(len(other))),
-    ]
+    dims = [len(own) + i for i in range(len(shared))]
+    return [_rand(*own, *shared), _rand(*other, *theirs), dims, list(range(len(other)))]
 
 
 def _einsum(rng: random.Random) -> list[Any]:
-    equation = _pick(
-        rng,
-        "ij,jk->ik",
-        "...ij,...jk->...ik",
-        "bij,bjk->bik",
-        "i,i->",
-        "i,j->ij",
-        "ij->ji",
-        "ii->i",
-        "ij->",
-        "...ij->j",
-        "...i,...j->ij",
-        "ij,ij,jk->ik",
-        "i...->...",
-        "ij,j",
-        "ab,cb",
+    equations = (
+        "ij,jk->ik ...ij,...jk->...ik bij,bjk->bik i,i-> i,j->ij ij->ji ii->i ij-> ...ij->j ...i,...j->ij "
+        "ij,ij,jk->ik i...->... ij,j ab,cb"
     )
+    equation = _pick(rng, *equations.split())
     sizes = {letter: _pick(rng, 1, 2, 3) for letter in "ijkabc"}
     terms = equation.split("->")[0].split(",")
     dots = [_pick(rng, 1, 2) for _ in range(_pick(rng, 0, 1, 2))]
@@ -677,20 +621,11 @@ def _parts(term: str) -> list[str]:
 
 
 def _attention(rng: random.Random) -> list[Any]:
-    batch, heads, rows, columns, size = (
-        _pick(rng, 1, 2),
-        _pick(rng, 1, 2),
-        _pick(rng, 1, 3),
-        _pick(rng, 1, 4),
-        _pick(rng, 1, 4),
-    )
+    batch, heads, rows, columns, size = (_pick(rng, 1, n) for n in (2, 2, 3, 4, 4))
     causal = rng.random() < 0.3
     mask = _pick(rng, None, _rand(rows, columns), _rand(batch, heads, rows, columns) > 0.4, _rand(rows, columns) > 0.3)
-    operands = [
-        _rand(batch, heads, rows, size),
-        _rand(batch, heads, columns, size),
-        _rand(batch, heads, columns, _pick(rng, size, 3)),
-    ]
+    widths = ((rows, size), (columns, size), (columns, _pick(rng, size, 3)))
+    operands = [_rand(batch, heads, *width) for width in widths]
     return [*operands, None if causal else mask, 0.0, causal, _pick(rng, None, 0.5), False]
 
 
@@ -722,14 +657,8 @@ def _folded(rng: random.Random) -> list[Any]:
     x, kernel, dilation, pads, stride = _unfolded(rng)
     size = list(x.shape[-2:])
     blocks = [(s + 2 * p - d * (k - 1) - 1) // t + 1 for s, k, d, p, t in zip(size, kernel, dilation, pads, stride)]
-    return [
-        _rand(*x.shape[:-3], 2 * math.prod(kernel), max(0, math.prod(blocks))),
-        size,
-        kernel,
-        dilation,
-        pads,
-        stride,
-    ]
+    columns = _rand(*x.shape[:-3], 2 * math.prod(kernel), max(0, math.prod(blocks)))
+    return [columns, size, kernel, dilation, pads, stride]
 
 
 def _square(*more: Callable[[random.Random], Any]) -> Maker:
@@ -839,14 +768,8 @@ def _take(rng: random.Random) -> list[Any]:
 
 
 def _sorted(rng: random.Random) -> list[Any]:
-    return [
-        torch.sort(_rand(*_pick(rng, [5], [2, 4])))[0],
-        _rand(*_pick(rng, [3], [2, 3], [])),
-        rng.random() < 0.3,
-        rng.random() < 0.5,
-        None,
-        None,
-    ]
+    among, values = torch.sort(_rand(*_pick(rng, [5], [2, 4])))[0], _rand(*_pick(rng, [3], [2, 3], []))
+    return [among, values, rng.random() < 0.3, rng.random() < 0.5, None, None]
 
 
 def _bucketize(rng: random.Random) -> list[Any]:
@@ -855,12 +778,8 @@ def _bucketize(rng: random.Random) -> list[Any]:
 
 def _fourier(rng: random.Random) -> list[Any]:
     shape = _spatial(rng, _pick(rng, 1, 2, 3), 1, 5)
-    return [
-        _rand(*shape),
-        _pick(rng, None, 1, 3, 4, 6),
-        rng.randrange(-len(shape), len(shape)),
-        _pick(rng, None, "ortho", "forward", "backward"),
-    ]
+    size, dim = _pick(rng, None, 1, 3, 4, 6), rng.randrange(-len(shape), len(shape))
+    return [_rand(*shape), size, dim, _pick(rng, None, "ortho", "forward", "backward")]
 
 
 def _fourier_of_many(least: int) -> Maker:
@@ -876,27 +795,13 @@ def _fourier_of_many(least: int) -> Maker:
 def _stft(rng: random.Random) -> list[Any]:
     size = _pick(rng, 4, 6)
     window = _rand(size) if rng.random() < 0.5 else None
-    return [
-        _rand(*_pick(rng, [], [2]), _pick(rng, 12, 20)),
-        size,
-        _pick(rng, None, 2),
-        None,
-        window,
-        rng.random() < 0.3,
-        _pick(rng, None, True, False),
-        True,
-        None,
-    ]
+    x, hop = _rand(*_pick(rng, [], [2]), _pick(rng, 12, 20)), _pick(rng, None, 2)
+    return [x, size, hop, None, window, rng.random() < 0.3, _pick(rng, None, True, False), True, None]
 
 
 def _fake(rng: random.Random) -> list[Any]:
-    return [
-        10 * _rand(*rng.choice(SHAPES)) - 5,
-        _pick(rng, 0.1, 1.0, 0.37),
-        _pick(rng, 0, 3, -2),
-        _pick(rng, 0, -8),
-        _pick(rng, 7, 255),
-    ]
+    x, scale = 10 * _rand(*rng.choice(SHAPES)) - 5, _pick(rng, 0.1, 1.0, 0.37)
+    return [x, scale, _pick(rng, 0, 3, -2), _pick(rng, 0, -8), _pick(rng, 7, 255)]
 
 
 def _reshaped(rng: random.Random) -> list[Any]:
@@ -907,11 +812,8 @@ def _reshaped(rng: random.Random) -> list[Any]:
 
 
 def _unflattened(rng: random.Random) -> list[Any]:
-    return [
-        _rand(*_pick(rng, [2], []), 6, *_pick(rng, [3], [])),
-        _pick(rng, 0, 1, -1),
-        list(_pick(rng, (2, 3), (-1, 3), (6, 1), (3, 2))),
-    ]
+    x = _rand(*_pick(rng, [2], []), 6, *_pick(rng, [3], []))
+    return [x, _pick(rng, 0, 1, -1), list(_pick(rng, (2, 3), (-1, 3), (6, 1), (3, 2)))]
 
 
 def _expanded(rng: random.Random) -> list[Any]:
@@ -920,12 +822,8 @@ def _expanded(rng: random.Random) -> list[Any]:
 
 
 def _strided(rng: random.Random) -> list[Any]:
-    return [
-        _rand(12),
-        list(_pick(rng, (2, 3), (4,), (2, 2), ())),
-        list(_pick(rng, (1, 2), (3,), (0, 1), ())),
-        _pick(rng, None, 0, 2),
-    ]
+    size, strides = _pick(rng, (2, 3), (4,), (2, 2), ()), _pick(rng, (1, 2), (3,), (0, 1), ())
+    return [_rand(12), list(size), list(strides), _pick(rng, None, 0, 2)]
 
 
 def _strided_like(rng: random.Random) -> list[Any]:
@@ -950,16 +848,8 @@ def _vectors(rng: random.Random) -> list[Any]:
 
 def _triplets(rng: random.Random) -> list[Any]:
     a, b = _vectors(rng)
-    return [
-        a,
-        b,
-        _rand(*a.shape),
-        _pick(rng, 1.0, 0.5),
-        _pick(rng, 2.0, 1.0),
-        1e-6,
-        rng.random() < 0.4,
-        rng.randint(0, 2),
-    ]
+    margin, p = _pick(rng, 1.0, 0.5), _pick(rng, 2.0, 1.0)
+    return [a, b, _rand(*a.shape), margin, p, 1e-6, rng.random() < 0.4, rng.randint(0, 2)]
 
 
 def _cosines(rng: random.Random) -> list[Any]:
@@ -979,38 +869,26 @@ def _hinge(rng: random.Random) -> list[Any]:
 
 def _distances(rng: random.Random) -> list[Any]:
     width, batch = _pick(rng, 1, 3), _pick(rng, [], [2])
-    return [
-        _rand(*batch, _pick(rng, 1, 3), width),
-        _rand(*batch, _pick(rng, 1, 4), width),
-        _pick(rng, 2.0, 1.0, 0.0, math.inf, 3.0, 0.5),
-        None,
-    ]
+    a, b = (_rand(*batch, _pick(rng, 1, n), width) for n in (3, 4))
+    return [a, b, _pick(rng, 2.0, 1.0, 0.0, math.inf, 3.0, 0.5), None]
 
 
 def _segments(rng: random.Random) -> list[Any]:
     lengths = [rng.randint(0, 3) for _ in range(3)]
-    return [
-        _rand(sum(lengths), *_pick(rng, [], [2])),
-        _pick(rng, "sum", "mean", "max", "min", "prod"),
-        torch.tensor(lengths),
-        None,
-        None,
-        0,
-        rng.random() < 0.2,
-        _pick(rng, None, 1.5),
-    ]
+    x, how = _rand(sum(lengths), *_pick(rng, [], [2])), _pick(rng, "sum", "mean", "max", "min", "prod")
+    return [x, how, torch.tensor(lengths), None, None, 0, rng.random() < 0.2, _pick(rng, None, 1.5)]
 
 
 def _reduction(rng: random.Random) -> int:
     return rng.randint(0, 2)
 
 
+def _scattered(rng: random.Random) -> str:
+    return _pick(rng, "add", "multiply")
+
+
 def _flag(rng: random.Random) -> bool:
     return rng.random() < 0.5
-
-
-def _decompositions(name: str) -> dict[str, Maker]:
-    return {name: _any_matrix()}
 
 
 def _polygamma(rng: random.Random) -> list[Any]:
@@ -1026,12 +904,7 @@ FITTING: dict[str, Maker] = {
     "_convolution_mode": lambda rng: _conv(_pick(rng, 1, 2, 3), mode=True)(rng),
     **{f"max_pool{n}d{more}": _pool(n, False) for n in (1, 2, 3) for more in ("", "_with_indices")},
     **{f"avg_pool{n}d": _pool(n, True) for n in (1, 2, 3)},
-    **{
-        f"{prefix}adaptive_{kind}_pool{n}d": _adaptive(n)
-        for n in (1, 2, 3)
-        for kind in ("avg", "max")
-        for prefix in ("", "_")
-    },
+    **{f"{p}adaptive_{kind}_pool{n}d": _adaptive(n) for n in (1, 2, 3) for kind in ("avg", "max") for p in ("", "_")},
     "batch_norm": _normalised(0),
     "instance_norm": _normalised(1),
     "layer_norm": _layer_norm,
@@ -1046,13 +919,9 @@ FITTING: dict[str, Maker] = {
         for v in ("", ".vec")
     },
     **{
-        f"{name}{v}": _resized(n, True, bool(v))
-        for n, name in (
-            (1, "upsample_linear1d"),
-            (2, "upsample_bilinear2d"),
-            (2, "upsample_bicubic2d"),
-            (3, "upsample_trilinear3d"),
-        )
+        f"upsample_{name}{v}": _resized(n, True, bool(v))
+        for n, names in ((1, ["linear1d"]), (2, ["bilinear2d", "bicubic2d"]), (3, ["trilinear3d"]))
+        for name in names
         for v in ("", ".vec")
     },
     **{f"_upsample_{mode}2d_aa.vec": _resized(2, True, True) for mode in ("bilinear", "bicubic", "lanczos")},
@@ -1094,13 +963,9 @@ FITTING: dict[str, Maker] = {
     "addmv": _added(2, 1),
     "baddbmm": _added(3, 3),
     "addbmm": _addbmm,
-    "addr": lambda rng: [
-        _rand(*_pick(rng, [2, 3], [1, 3], [3], [])),
-        _rand(2),
-        _rand(3),
-        _pick(rng, 1, 0, 2),
-        _pick(rng, 1, -1, 0.5),
-    ],
+    "addr": lambda rng: (
+        [_rand(*_pick(rng, [2, 3], [1, 3], [3], [])), _rand(2), _rand(3), _pick(rng, 1, 0, 2), _pick(rng, 1, -1, 0.5)]
+    ),
     "tensordot": _tensordot,
     "einsum": _einsum,
     "scaled_dot_product_attention": _attention,
@@ -1117,19 +982,9 @@ FITTING: dict[str, Maker] = {
     "triplet_margin_loss": _triplets,
     "margin_ranking_loss": _ranked,
     "hinge_embedding_loss": _hinge,
-    **{
-        name: _square()
-        for name in (
-            "linalg_inv",
-            "linalg_det",
-            "linalg_eigvals",
-            "linalg_slogdet",
-            "slogdet",
-            "logdet",
-            "linalg_matrix_exp",
-        )
-    },
-    **{name: _square(_flag) for name in ("linalg_inv_ex",)},
+    **{f"linalg_{name}": _square() for name in "inv det eigvals slogdet matrix_exp".split()},
+    **{name: _square() for name in ("slogdet", "logdet")},
+    "linalg_inv_ex": _square(_flag),
     **{name: _square(lambda rng: _pick(rng, "L", "U")) for name in ("linalg_eigh", "linalg_eigvalsh")},
     "linalg_matrix_power": _square(lambda rng: _pick(rng, 0, 1, 2, 3, -1, -2)),
     "linalg_solve": _system,
@@ -1152,23 +1007,17 @@ FITTING: dict[str, Maker] = {
     "corrcoef": lambda rng: [_rand(*_pick(rng, [4], [2, 5], [3, 3], []))],
     "gather": _along(lambda rng: False),
     "take_along_dim": lambda rng: [(made := _along()(rng))[0], made[2], made[1]],
-    "scatter.src": _along(source="tensor"),
-    "scatter.value": _along(source="value"),
-    "scatter.reduce": _along(lambda rng: _pick(rng, "add", "multiply"), source="tensor"),
-    "scatter.value_reduce": _along(lambda rng: _pick(rng, "add", "multiply"), source="value"),
-    "scatter_.src": _along(source="tensor"),
-    "scatter_.value": _along(source="value"),
-    "scatter_.reduce": _along(lambda rng: _pick(rng, "add", "multiply"), source="tensor"),
-    "scatter_.value_reduce": _along(lambda rng: _pick(rng, "add", "multiply"), source="value"),
+    **{f"scatter{s}.src": _along(source="tensor") for s in ("", "_")},
+    **{f"scatter{s}.value": _along(source="value") for s in ("", "_")},
+    **{f"scatter{s}.reduce": _along(_scattered, source="tensor") for s in ("", "_")},
+    **{f"scatter{s}.value_reduce": _along(_scattered, source="value") for s in ("", "_")},
     "scatter_add": _along(source="tensor"),
     "scatter_reduce": _along(lambda rng: _pick(rng, "sum", "prod", "mean", "amax", "amin"), _flag, source="tensor"),
     "index_select": _slices(),
     "index_add": _slices(lambda rng: _pick(rng, 1, 2, 0.5), source="tensor"),
     "index_copy": _slices(source="tensor"),
-    "index_fill.int_Scalar": _slices(source="value"),
-    "index_fill.int_Tensor": _slices(source="scalar"),
-    "index_fill_.int_Scalar": _slices(source="value"),
-    "index_fill_.int_Tensor": _slices(source="scalar"),
+    **{f"index_fill{s}.int_Scalar": _slices(source="value") for s in ("", "_")},
+    **{f"index_fill{s}.int_Tensor": _slices(source="scalar") for s in ("", "_")},
     "index_reduce": _slices(lambda rng: _pick(rng, "prod", "mean", "amax", "amin"), _flag, source="tensor"),
     "index.Tensor": _index,
     "index_put": _index_put,
@@ -1198,12 +1047,9 @@ FITTING: dict[str, Maker] = {
     "view_as_complex": lambda rng: [_rand(*_pick(rng, [], [3], [2, 3]), 2)],
     "complex": _pair(),
     "polar": _pair(),
-    "fake_quantize_per_tensor_affine.tensor_qparams": lambda rng: [
-        *(given := _fake(rng))[:1],
-        _rand(1),
-        torch.zeros(1, dtype=torch.int32),
-        *given[3:],
-    ],
+    "fake_quantize_per_tensor_affine.tensor_qparams": lambda rng: (
+        [(given := _fake(rng))[0], _rand(1), torch.zeros(1, dtype=torch.int32), *given[3:]]
+    ),
     "heaviside": _pair(),
     "renorm": lambda rng: [_rand(3, 4), _pick(rng, 2, 1, 3), _pick(rng, 0, 1, -1), _pick(rng, 1, 0.5)],
     "one_hot": lambda rng: [_indices(rng.choice(SHAPES), 4, rng), _pick(rng, -1, 4, 6)],

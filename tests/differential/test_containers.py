@@ -75,14 +75,7 @@ class Program:
             return self.builder.op("prim::DictConstruct", self.key, self.make(type.value, ""), type=type)
         if isinstance(type, OptionalType):
             return self.builder.constant()
-        constants: dict[Type, Any] = {
-            types.INT: 1,
-            types.FLOAT: 1.5,
-            types.BOOL: False,
-            types.STR: "k",
-            types.COMPLEX: 1j,
-        }
-        return self.builder.constant(constants[type])
+        return self.builder.constant(CONSTANTS[type])
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
