@@ -337,55 +337,49 @@ class Like(NamedTuple):
 
     Attributes:
         key: the key.
-        inputs: position, name and element type of each; its shape, if all sizes are fixed; else the axes along which
-            they are, with these, and the others with their names: along axes of one name, sizes are equal.
+        inputs: position, name, element type and sizes of each; for a size that differs from run to run, its name.
+        sizes: the sizes that are fixed, by their names and by themselves.
     """
 
     key: RunKey
-    inputs: Sequence[tuple[int, str, Any, Sequence[int] | None, Sequence[tuple[int, int]], Sequence[tuple[int, Any]]]]
+    inputs: Sequence[tuple[int, str, Any, tuple[Any, ...]]]
+    sizes: dict[Any, int]
 
     @staticmethod
     def of(
-        key: RunKey, feeds: Mapping[str, Any], passed: Iterable[tuple[int, Argument]], sizes: Collection[str]
+        key: RunKey, feeds: Mapping[str, Any], passed: Iterable[tuple[int, Argument]], given: Mapping[str, Any]
     ) -> Like | None:
-        """For ``feeds`` that have been checked, where ``sizes`` are given; None if more is to be checked."""
-        inputs: list[Any] = []
-        known, open = set[Any](sizes), set[Any]()
+        """For ``feeds`` that have been checked, where sizes are ``given``; None if more is to be checked."""
+        inputs: list[tuple[int, str, Any, tuple[Any, ...]]] = []
+        sizes = {name: size for name, (size, _) in given.items()}
         for i, a in passed:
             form = key[i]
             is_array = type(feeds[a.name]) is np.ndarray and isinstance(form, ArrayType)
             if not is_array or form.dtype is not a.dtype or form.dtype.hasobject:
                 return None
-            dims = [dim or (i, axis) for axis, dim in enumerate(a.shape or (None,) * len(form.shape))]
-            fixed = [(axis, size) for axis, size in enumerate(form.shape) if size != ANY]
-            rest = [(axis, dims[axis]) for axis, size in enumerate(form.shape) if size == ANY]
-            inputs.append((i, a.name, form.dtype, None if rest else form.shape, fixed, rest))
-            known.update(dims[axis] for axis, _ in fixed)
-            open.update(dim for _, dim in rest)
-        return None if known & open else Like(key, inputs)
+            named = [dim or (i, axis) for axis, dim in enumerate(a.shape or (None,) * len(form.shape))]
+            inputs.append((i, a.name, form.dtype, tuple([n if m == ANY else m for m, n in zip(form.shape, named)])))
+            for size, name in zip(form.shape, named):
+                if size != ANY:
+                    sizes[name] = sizes[size] = size
+        return Like(key, inputs, sizes)
 
     def bind(self, values: list[Any], feeds: Mapping[str, Any], held: Mapping[str, Array]) -> bool:
         """Put the inputs into ``values``, if they are such."""
-        sizes: dict[Any, int] = {}
+        sizes = self.sizes.copy()
         latest: tuple[Any, ...] = ()  # what has been looked at: caches of a session mostly are alike
-        for i, name, dtype, whole, fixed, open in self.inputs:
+        for i, name, dtype, dims in self.inputs:
             value = feeds[name]
             if type(value) is not np.ndarray or value.dtype is not dtype:
                 return False
             shape = value.shape
-            if whole is not None:
-                if shape != whole:
+            if shape != dims and latest != (shape, dims):
+                if len(shape) != len(dims):
                     return False
-            elif latest != (shape, fixed, open):
-                if len(shape) != len(fixed) + len(open):
-                    return False
-                for axis, size in fixed:
-                    if shape[axis] != size:
+                for size, dim in zip(shape, dims):
+                    if sizes.setdefault(dim, size) != size:
                         return False
-                for axis, dim in open:
-                    if sizes.setdefault(dim, shape[axis]) != shape[axis]:
-                        return False
-                latest = shape, fixed, open
+                latest = shape, dims
             if name not in held:
                 value = value.view()
                 value.setflags(False)  # type: ignore[reportCallIssue]  # a keyword takes three times as long
