@@ -5,88 +5,64 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 from random import Random
+from textwrap import indent
 
 import pytest
 
 from irc.alias import analyze, guards, regions
-from irc.ir import Block, Value, parse_graph, parse_module
+from irc.ir import Block, Value
 from irc.ir.polynomials import Size, minus
 from irc.ops import regions as ops_regions
-from tests.alias.view_programs import HEAD as PROGRAM_HEAD
 from tests.alias.view_programs import check, guarded_program, run_all
-
-HEAD = """graph(%x : Tensor, %n : int, %m : int):
-  %none : NoneType = prim::Constant()
-  %true : bool = prim::Constant[value=1]()
-  %false : bool = prim::Constant[value=0]()
-  %0 : int = prim::Constant[value=0]()
-  %1 : int = prim::Constant[value=1]()
-  prim::Loop(%n, %true)
-    block0(%i : int):
-"""
-BRANCH = """
-      prim::If(%c)
-        block0():
-          THEN
-          -> ()
-        block1():
-          OTHERWISE
-          -> ()
-"""
-IN_BRANCH = "%a : Tensor = aten::select(%x, %0, A)\n          %b : Tensor = aten::select(%x, %0, B)"
-PREVIOUS = "%j : int = aten::sub(%i, %1)\n      "
+from tests.graphs import ir_graph, ir_module
 
 
 def meet(condition: str, a: str, b: str, *, otherwise: bool = False) -> bool:
-    """Whether `x[a]` and `x[b]` may meet in a branch."""
-    views = IN_BRANCH.replace("A", a).replace("B", b)
-    then, other = ("", views) if otherwise else (views, "")
-    body = BRANCH.replace("THEN", then).replace("OTHERWISE", other)
-    graph = parse_graph(f"{HEAD}      {PREVIOUS}{condition}{body}      -> (%true)\n  return (%x)\n")
+    """Whether `x[a]` and `x[b]` may meet in a branch of a loop."""
+    views = f"a = select(x, 0, {a}); b = select(x, 0, {b}); yield"
+    then, other = ("yield", views) if otherwise else (views, "yield")
+    body = f"j: int = sub(i, 1)\n{condition}\nprim.If(c)\nwith block(): {then}\nwith block(): {other}\nyield True"
+    graph = ir_graph("x: Tensor; n, m: int", f"prim.Loop(n, True)\nwith block(i=int):\n{indent(body, '    ')}", "x")
     return analyze(graph).may_alias(graph.value("a"), graph.value("b"))
 
 
-def of(kind: str, a: str, b: str) -> str:
-    return f"%c : bool = aten::{kind}({a}, {b})"
-
-
-AND = (
-    f"{of('ge', '%m', '%0').replace('%c', '%d')}\n      %c : bool = prim::If(%d)\n        block0():\n"
-    f"          {of('gt', '%i', '%m').replace('%c', '%e')}\n          -> (%e)\n        block1():\n          -> (%false)"
-)
-OR = (
-    f"{of('lt', '%m', '%0').replace('%c', '%d')}\n      %c : bool = prim::If(%d)\n        block0():\n"
-    f"          -> (%true)\n        block1():\n          {of('eq', '%i', '%m').replace('%c', '%e')}\n          -> (%e)"
-)
+AND = """
+d: bool = ge(m, 0); c: bool = prim.If(d)
+with block(): e: bool = gt(i, m); yield e
+with block(): yield False"""
+OR = """
+d: bool = lt(m, 0); c: bool = prim.If(d)
+with block(): yield True
+with block(): e: bool = eq(i, m); yield e"""
 
 
 @pytest.mark.parametrize(
     ("condition", "a", "b", "otherwise"),
     [
-        (of("lt", "%i", "%m"), "%i", "%m", False),
-        (of("ge", "%i", "%m"), "%i", "%m", True),
-        (of("gt", "%i", "%0"), "%i", "%j", False),
-        (of("le", "%i", "%0"), "%i", "%j", True),
-        (of("ne", "%i", "%0"), "%i", "%n", False),
-        (of("eq", "%m", "%0"), "%m", "%n", False),
-        (of("lt", "%i", "%m").replace("%c", "%d") + "\n      %c : bool = aten::__not__(%d)", "%i", "%m", True),
-        (AND, "%i", "%m", False),
+        ("c: bool = lt(i, m)", "i", "m", False),
+        ("c: bool = ge(i, m)", "i", "m", True),
+        ("c: bool = gt(i, 0)", "i", "j", False),
+        ("c: bool = le(i, 0)", "i", "j", True),
+        ("c: bool = ne(i, 0)", "i", "n", False),
+        ("c: bool = eq(m, 0)", "m", "n", False),
+        ("d: bool = lt(i, m); c: bool = __not__(d)", "i", "m", True),
+        (AND, "i", "m", False),
     ],
 )
 def test_places_that_a_condition_tells_apart(condition: str, a: str, b: str, otherwise: bool) -> None:
     assert not meet(condition, a, b, otherwise=otherwise)
-    assert meet(condition, a, b, otherwise=not otherwise) or "%n" in (a, b)
+    assert meet(condition, a, b, otherwise=not otherwise) or "n" in (a, b)
 
 
 @pytest.mark.parametrize(
     ("condition", "a", "b", "otherwise"),
     [
-        (of("le", "%i", "%m"), "%i", "%m", False),
-        (of("gt", "%i", "%m"), "%i", "%m", True),
-        (of("lt", "%i", "%m"), "%j", "%m", False),
-        (of("ne", "%i", "%m"), "%i", "%m", False),
-        (OR, "%i", "%m", False),
-        (AND, "%i", "%m", True),
+        ("c: bool = le(i, m)", "i", "m", False),
+        ("c: bool = gt(i, m)", "i", "m", True),
+        ("c: bool = lt(i, m)", "j", "m", False),
+        ("c: bool = ne(i, m)", "i", "m", False),
+        (OR, "i", "m", False),
+        (AND, "i", "m", True),
     ],
 )
 def test_places_that_a_condition_does_not_tell_apart(condition: str, a: str, b: str, otherwise: bool) -> None:
@@ -171,107 +147,46 @@ WRONG = {
 
 PROGRAMS = {
     "a guard of a float": """
-  %f : float = aten::div(%n, %c2)
-  %i : int = aten::Int(%f)
-  %c : bool = aten::lt(%c0, %f)
-  prim::If(%c)
-    block0():
-      %a : Tensor = aten::select(%x, %c0, %c0)
-      %b : Tensor = aten::select(%x, %c0, %i)
-      -> ()
-    block1():
-      -> ()
-""",
+f: float = div(n, 2); i: int = aten.Int(f); c: bool = lt(0, f); prim.If(c)
+with block(): a = select(x, 0, 0); b = select(x, 0, i); yield
+with block(): yield""",
     "a guard of a tensor, written since": """
-  %t : Tensor = prim::NumToTensor(%n)
-  %c : Tensor = aten::gt(%t, %c0)
-  %w : Tensor = aten::zero_(%t)
-  %i : int = aten::Int(%t)
-  prim::If(%c)
-    block0():
-      %a : Tensor = aten::select(%x, %c0, %c0)
-      %b : Tensor = aten::select(%x, %c0, %i)
-      -> ()
-    block1():
-      -> ()
-""",
+t = prim.NumToTensor(n); c = gt(t, 0); w = zero_(t); i: int = aten.Int(t); prim.If(c)
+with block(): a = select(x, 0, 0); b = select(x, 0, i); yield
+with block(): yield""",
     "sums that do not wrap around": """
-  %p : int = aten::add(%n, %c2)
-  %q : int = aten::add(%n, %c3)
-  %c : bool = aten::ge(%p, %c0)
-  prim::If(%c)
-    block0():
-      %a : Tensor = aten::select(%x, %c0, %c0)
-      %b : Tensor = aten::slice(%x, %c0, %q, %none, %c1)
-      -> ()
-    block1():
-      -> ()
-""",
+p: int = add(n, 2); q: int = add(n, 3); c: bool = ge(p, 0); prim.If(c)
+with block(): a = select(x, 0, 0); b = slice(x, 0, q, None, 1); yield
+with block(): yield""",
     "a guard of another value": """
-  %p : int = aten::add(%n, %c1)
-  %c : bool = aten::ge(%p, %c1)
-  prim::If(%c)
-    block0():
-      %a : Tensor = aten::select(%x, %c0, %c0)
-      %b : Tensor = aten::select(%x, %c0, %n)
-      -> ()
-    block1():
-      -> ()
-""",
+p: int = add(n, 1); c: bool = ge(p, 1); prim.If(c)
+with block(): a = select(x, 0, 0); b = select(x, 0, n); yield
+with block(): yield""",
     "sums that wrap around alike": """
-  %p : int = aten::add(%n, %c1)
-  %s : int = aten::size(%x, %c0)
-  %q : int = aten::sub(%p, %s)
-  %c : bool = aten::ge(%q, %p)
-  prim::If(%c)
-    block0():
-      %a : Tensor = aten::slice(%x, %c0, %none, %s, %c1)
-      %b : Tensor = aten::slice(%x, %c0, %none, %n, %c1)
-      -> ()
-    block1():
-      -> ()
-""",
+p: int = add(n, 1); s: int = size(x, 0); q: int = sub(p, s); c: bool = ge(q, p); prim.If(c)
+with block(): a = slice(x, 0, None, s, 1); b = slice(x, 0, None, n, 1); yield
+with block(): yield""",
     "operands that are not negative, so neither is the sum": """
-  %p : int = aten::add(%n, %c1)
-  %c : bool = aten::ge(%n, %c0)
-  prim::If(%c)
-    block0():
-      %a : Tensor = aten::select(%x, %c0, %c0)
-      %b : Tensor = aten::slice(%x, %c0, %p, %none, %c1)
-      -> ()
-    block1():
-      -> ()
-""",
+p: int = add(n, 1); c: bool = ge(n, 0); prim.If(c)
+with block(): a = select(x, 0, 0); b = slice(x, 0, p, None, 1); yield
+with block(): yield""",
     "numbers of two iterations": """
-  %first : Tensor = aten::exp(%x)
-  %k : int = aten::dim(%x)
-  prim::Loop(%c3, %true)
-    block0(%i : int):
-      %c : bool = aten::le(%k, %i)
-      prim::If(%c)
-        block0():
-          %a : Tensor = aten::slice(%x, %c0, %none, %k, %c1)
-          %r : Tensor = aten::exp(%a)
-          -> ()
-        block1():
-          -> ()
-      %d : bool = aten::gt(%m, %i)
-      prim::If(%d)
-        block0():
-          %b : Tensor = aten::slice(%x, %c0, %m, %none, %c1)
-          %w : Tensor = aten::neg_(%b)
-          -> ()
-        block1():
-          -> ()
-      -> (%true)
-""",
+first = exp(x); k: int = dim(x); prim.Loop(3, True)
+with block(i=int):
+    c: bool = le(k, i); prim.If(c)
+    with block(): a = slice(x, 0, None, k, 1); r = exp(a); yield
+    with block(): yield
+    d: bool = gt(m, i); prim.If(d)
+    with block(): b = slice(x, 0, m, None, 1); w = neg_(b); yield
+    with block(): yield
+    yield True""",
 }
 """Programs that are wrong about ideas which random programs rarely follow."""
 
 
 def check_idea(idea: str) -> None:
     if idea in PROGRAMS:
-        module = parse_module(f"graph{PROGRAM_HEAD}{PROGRAMS[idea][1:]}  return (%x)\n")
+        module = ir_module("x: Tensor; n, m: int", PROGRAMS[idea], "x")
         run_all(module, [((4, 2), given) for given in product((-1, 0, 1, 2, 2**63 - 3, 2**63 - 1), repeat=2)])
     else:
         check_programs(0, 100)

@@ -117,13 +117,6 @@ def test_parts_of_an_iteration_are_apart_and_those_of_two_iterations_are_not() -
     assert db.has_writers(a) and db.writers(a) == [w] and db.writes_to_alias(w, a)
 
 
-def test_a_write_moves_past_a_read_of_another_row_only() -> None:
-    for row, may_move in (("%a", True), ("%b", False)):
-        graph = parse_graph(ROWS.replace("aten::exp(%a)", f"aten::exp({row})", 1))
-        first, w = (graph.value(name).node for name in ("first", "w"))
-        assert analyze(graph).can_move_before(w, first) is may_move
-
-
 def test_parts_of_what_is_another_view_in_each_iteration_are_not_apart() -> None:
     sliced = "%k : int = aten::neg(%i)\n      %v : Tensor = aten::slice(%x, %0, %k, %count, %1)\n      %a"
     text = LOOP.replace("%a", sliced, 1).replace("(%x, %0, %i)", "(%v, %0, %0)").replace("(%x, %0, %j)", "(%v, %0, %1)")

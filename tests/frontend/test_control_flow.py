@@ -4,7 +4,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from irc.frontend.onnx import import_model
-from irc.ir import NONE, DType, ListType, TensorType
+from irc.ir import NONE, DType, TensorType
 from tests.frontend.helpers import from_nodes, imported, one
 
 LOOP = (
@@ -65,18 +65,4 @@ def test_nested_loops_capture_from_every_level() -> None:
     assert body.nodes[0].inputs[1] is module.main.value("a")
     assert body.nodes[1].inputs[1] is module.main.inputs[2]
     assert body.returns[0] is body.params[1]
-    module.verify()
-
-
-def test_sequence_map_becomes_the_loop_that_defines_it() -> None:
-    module = imported(
-        "y = SequenceMap(s, x) <body = b (float[3] e, float[2,3] k) => (float[2,3] r) { r = Add(e, k) }>",
-        inputs="seq(float[3]) s, float[2,3] x",
-        outputs="seq(float[2,3]) y",
-    )
-    loop = one(module, "onnx::Loop")
-    assert [n.kind for n in loop.blocks[0].nodes] == ["onnx::SequenceAt", "onnx::Add", "onnx::SequenceInsert"]
-    assert one(module, "onnx::SequenceEmpty").attributes == {"dtype": 1}
-    assert loop.output.name == "y"
-    assert isinstance(loop.output.type, ListType)
     module.verify()

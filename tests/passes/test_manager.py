@@ -131,17 +131,6 @@ def test_instruments_by_name(capsys):
     assert "total" in captured.err
 
 
-def test_verify_each_names_the_pass():
-    def break_it(g: Graph, ctx: PassContext) -> bool:
-        first, second = next(iter(g.nodes)), list(g.nodes)[-1]
-        first.move_after(second)  # defined after its use
-        return True
-
-    with pytest.raises(Error, match=r"after pass custom{label=x}: ") as caught:
-        PassManager([custom(break_it, "x")], [VerifyEach()]).run(graph())
-    assert caught.value.code.startswith("IRC2")
-
-
 def test_verify_each_looks_at_what_it_is_given():
     broken = graph()
     next(iter(broken.nodes)).move_after(list(broken.nodes)[-1])

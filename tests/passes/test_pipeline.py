@@ -36,11 +36,6 @@ def one(text: str) -> Optioned:
     return found
 
 
-def test_empty_pipeline():
-    assert parse_pipeline("") == parse_pipeline("  ") == ()
-    assert print_pipeline(()) == ""
-
-
 def test_options_are_read_by_the_type_of_the_field():
     p = one('test-optioned{flag, max-size=64,ratio=2, label="a b,c", limit=none, word=none}')
     assert p == Optioned(True, 64, 2.0, "a b,c", None, None)
@@ -52,14 +47,6 @@ def test_options_are_read_by_the_type_of_the_field():
 def test_word_none_is_told_from_no_word():
     assert print_pipeline((Optioned(word="none"),)) == 'test-optioned{word="none"}'
     assert one('test-optioned{word="none"}').word == "none"
-
-
-def test_repeat():
-    (group,) = parse_pipeline("(cse,(dce,inline)*2)*4")
-    assert isinstance(group, Repeat)
-    assert group.rounds == 4
-    assert [getattr(p, "name", "repeat") for p in group.items] == ["cse", "repeat"]
-    assert str(group) == "(cse,(dce,inline)*2)*4"
 
 
 OPTIONED = st.builds(

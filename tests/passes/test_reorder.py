@@ -321,10 +321,3 @@ def test_nodes_of_several_results_take_no_memory():
 def test_one_analysis_serves_the_whole_pass():
     stats = PassManager("reorder,in-place").run(parse_graph(SHAPE_AFTER_ADD)).stats
     assert stats["alias.built"] == 1
-
-
-def test_from_compile():
-    graph = parse_graph(SHAPE_AFTER_ADD)
-    model = irc.compile(graph, passes="reorder,in-place")
-    assert kinds(model.graph) == ["Softmax", "Shape", "Add_", "Expand"]
-    np.testing.assert_array_equal(model.run({"x": X})["y"], irc.compile(graph, passes="none").run({"x": X})["y"])

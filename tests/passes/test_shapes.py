@@ -13,7 +13,7 @@ from irc.ir.types import DType, ListType, TensorType, tensor
 from irc.ops import Operator, register
 from irc.passes import PassManager
 from irc.passes.shapes import Inference
-from tests.graphs import ir, ir_graph
+from tests.graphs import ir_graph
 from tests.passes.helpers import assert_same_results
 
 
@@ -23,18 +23,21 @@ def _graph(*inputs):
     return graph, Builder(graph), values
 
 
-def test_named_dimensions_survive_shape_arithmetic():
-    # Reshape(x, Concat(Gather(Shape(x), 0), -1)), as exporters write Flatten
-    graph, b, (x,) = _graph(tensor(DType.FLOAT, ("batch", 3, 4)))
-    shape = b.op("onnx::Shape", x)
-    zero = b.constant(Tensor.of(np.array([0])))
-    batch = b.op("onnx::Gather", shape, zero, attributes={"axis": 0})
-    rest = b.constant(Tensor.of(np.array([-1])))
-    target = b.op("onnx::Concat", batch, rest, attributes={"axis": 0})
-    y = b.op("onnx::Reshape", x, target)
-    graph.set_outputs([y])
+def inferred(*parts):
+    """The graph of `ir` with the types that inference finds."""
+    graph = ir_graph(*parts)
     Inference(graph).run()
-    assert y.type == tensor(DType.FLOAT, ("batch", 12))
+    return graph
+
+
+def types_of(*parts):
+    return [str(value.type) for value in inferred(*parts).outputs]
+
+
+def test_named_dimensions_survive_shape_arithmetic():
+    """As exporters write Flatten."""
+    reshape = "y = Reshape(x, Concat(Gather(Shape(x), [0], axis=0), [-1], axis=0))"
+    assert types_of("x: Float(batch, 3, 4)", reshape, "y") == ["Float(batch, 12)"]
 
 
 @pytest.mark.parametrize(
@@ -75,81 +78,55 @@ def test_zero_rows_ask_reshape_to_copy_at_run_time_too():
     assert_same_results(before, graph, x, y)
 
 
-@pytest.mark.parametrize("bounds", [(-5, -9, -1), (-1, -9, -2), (9, 0, -3), (-9, 2, 1)])
-def test_slices_in_shape_arithmetic_are_those_of_the_kernel(bounds):
-    graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3, 4, 5)))
-    start, end, axes, step = (b.constant(Tensor.of(np.array([n]))) for n in (*bounds[:2], 0, bounds[2]))
-    target = b.op("onnx::Slice", b.op("onnx::Shape", x), start, end, axes, step)
-    y = b.op("onnx::Expand", b.constant(Tensor.of(np.ones((), np.float32))), target)
-    graph.set_outputs([y])
-    Inference(graph).run()
-    sizes = {(-5, -9, -1): (2,), (-1, -9, -2): (5, 3), (9, 0, -3): (5,), (-9, 2, 1): (2, 3)}[bounds]
-    assert target.type == tensor(DType.INT64, (len(sizes),))
-    assert y.type == tensor(DType.FLOAT, sizes)
+@pytest.mark.parametrize(
+    ("bounds", "sizes"),
+    [((-5, -9, -1), "2"), ((-1, -9, -2), "5, 3"), ((9, 0, -3), "5"), ((-9, 2, 1), "2, 3")],
+)
+def test_slices_in_shape_arithmetic_are_those_of_the_kernel(bounds, sizes):
+    start, end, step = bounds
+    body = f"s = Slice(Shape(x), [{start}], [{end}], [0], [{step}]); y = Expand(1.0, s)"
+    found = types_of("x: Float(2, 3, 4, 5)", body, "s, y")
+    assert found == [f"Long({len(sizes.split(','))})", f"Float({sizes})"]
 
 
-@pytest.mark.parametrize("kind", ["onnx::PRelu", "onnx::Pow", "onnx::SwiGLU", "onnx::Where"])
-def test_what_broadcasts_is_as_large_as_all_of_it_is(kind):
-    condition = [tensor(DType.BOOL, (2, 1))] if kind == "onnx::Where" else []
-    graph, b, values = _graph(*condition, tensor(DType.FLOAT, ("N", 6)), tensor(DType.FLOAT, (6,)))
-    graph.set_outputs([b.op(kind, *values)])
-    Inference(graph).run()
-    assert graph.outputs[0].type == tensor(DType.FLOAT, (2 if condition else "N", 6))
+@pytest.mark.parametrize("call", ["PRelu(a, b)", "Pow(a, b)", "SwiGLU(a, b)", "Where(c, a, b)"])
+def test_what_broadcasts_is_as_large_as_all_of_it_is(call):
+    found = types_of("c: Bool(2, 1); a: Float(N, 6); b: Float(6)", f"y = {call}", "y")
+    assert found == [f"Float({2 if 'c' in call else 'N'}, 6)"]
 
 
 @pytest.mark.parametrize("given", ["Any", "Union(Float(2), Float(3))", "(Tensor, int)"])
-@pytest.mark.parametrize("kind", ["onnx::Relu", "onnx::Softmax", "onnx::Identity", "onnx::Dropout"])
+@pytest.mark.parametrize("kind", ["Relu", "Softmax", "Identity", "Dropout"])
 def test_what_is_declared_to_be_a_tensor_stays_one_whatever_the_operand_may_be(kind, given):
-    graph = parse_graph(f"graph(%x : {given}):\n  %y : Float(*) = {kind}(%x)\n  return (%y)\n")
-    Inference(graph).run()
-    assert graph.outputs[0].type == tensor(DType.FLOAT, (None,))
+    assert types_of(f"x: {given}", f'y: "Float(*)" = {kind}(x)', "y") == ["Float(*)"]
 
 
 def test_contents_are_not_tracked_through_memory_that_is_written():
-    graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
-    shape = b.op("onnx::Shape", x)
-    b.op("onnx::Neg_", shape)
-    y = b.op("onnx::ConstantOfShape", shape)
-    graph.set_outputs([y])
-    Inference(graph).run()
-    assert y.type == tensor(DType.FLOAT, (None, None))
+    assert types_of("x: Float(2, 3)", "s = Shape(x); w = Neg_(s); y = ConstantOfShape(s)", "y") == ["Float(*, *)"]
 
 
 def test_loop_carried_shape_that_grows_is_forgotten():
-    graph, b, (x, iterations, cond) = _graph(
-        tensor(DType.FLOAT, (1, 4)), tensor(DType.INT64, ()), tensor(DType.BOOL, ())
-    )
-    loop = b.node("onnx::Loop", [iterations, cond, x], [TensorType(), TensorType()])
-    body = loop.add_block()
-    body.add_param(TensorType())
-    going = body.add_param(TensorType())
-    carried = body.add_param(TensorType())
-    inner = Builder(graph, body)
-    longer = inner.op("onnx::Concat", carried, x, attributes={"axis": 0})
-    total = inner.op("onnx::ReduceSum", longer, attributes={"keepdims": 0})
-    body.set_returns([going, longer, total])
-    graph.set_outputs(loop.outputs)
-    Inference(graph).run()
-    assert loop.outputs[0].type == tensor(DType.FLOAT, (None, 4))
-    assert loop.outputs[1].type == tensor(DType.FLOAT, (None,))
+    found = types_of("""
+        x: Float(1, 4); m: Long(); c: Bool() -> y, totals
+        y, totals = Loop(m, c, x)
+        with block(i=Long(), d=Bool(), p=Tensor): n = Concat(p, x, axis=0); yield d, n, ReduceSum(n, keepdims=0)
+    """)
+    assert found == ["Float(*, 4)", "Float(*)"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "attributes", "message"),
+    ("node", "message"),
     [
-        ("onnx::Softmax", {"axis": 2**63 - 1}, "axis 9223372036854775807 is out of range"),
-        ("onnx::LayerNormalization", {"axis": 2**63 - 1}, "axis 9223372036854775807 is out of range for rank 2"),
-        ("onnx::Transpose", {"perm": [0, 0]}, r"perm \[0, 0\] is not a permutation"),
-        ("onnx::ArgMax", {"axis": 2}, "axis 2 is out of range"),
-        ("onnx::Flatten", {"axis": 3}, "axis 3 is out of range"),
+        ("Softmax(x, axis=9223372036854775807)", "axis 9223372036854775807 is out of range"),
+        ("LayerNormalization(x, x, axis=9223372036854775807)", "axis 9223372036854775807 is out of range for rank 2"),
+        ("Transpose(x, perm=[0, 0])", r"perm \[0, 0\] is not a permutation"),
+        ("ArgMax(x, axis=2)", "axis 2 is out of range"),
+        ("Flatten(x, axis=3)", "axis 3 is out of range"),
     ],
 )
-def test_attributes_out_of_range_name_the_node(kind, attributes, message):
-    graph, b, (x,) = _graph(tensor(DType.FLOAT, (2, 3)))
-    y = b.op(kind, x, x, attributes=attributes, name="result")
-    graph.set_outputs([y])
+def test_attributes_out_of_range_name_the_node(node, message):
     with pytest.raises(Error, match=message) as caught:
-        Inference(graph).run()
+        inferred("x: Float(2, 3)", f"result = {node}", "result")
     assert caught.value.code == "IRC310"
     assert "%result" in caught.value.where
 
@@ -157,91 +134,68 @@ def test_attributes_out_of_range_name_the_node(kind, attributes, message):
 @pytest.mark.parametrize("op", ["MaxPool", "AveragePool", "LpPool"])
 def test_a_window_larger_than_its_input_fits_where_sizes_are_rounded_up(op):
     def pooled(stride, ceil):
-        graph, b, (x,) = _graph(tensor(DType.FLOAT, (1, 2, 7, 9)))
-        attributes = {"kernel_shape": [10, 4], "strides": [stride, 4], "ceil_mode": ceil}
-        y = b.op(f"onnx::{op}", x, attributes=attributes)
-        graph.set_outputs([y])
-        Inference(graph).run()
-        return y.type
+        node = f"y = {op}(x, kernel_shape=[10, 4], strides=[{stride}, 4], ceil_mode={ceil})"
+        return types_of("x: Float(1, 2, 7, 9)", node, "y")
 
-    assert pooled(4, 1) == tensor(DType.FLOAT, (1, 2, 1, 3))
+    assert pooled(4, 1) == ["Float(1, 2, 1, 3)"]
     for stride, ceil in ((4, 0), (3, 1), (1, 1)):
         with pytest.raises(Error, match=r"IRC310.*a window of 10 does not fit spatial dimension 0"):
             pooled(stride, ceil)
 
 
 @pytest.mark.parametrize(
-    ("equation", "shapes", "found"),
+    ("equation", "operands", "found"),
     [
-        ("bij,bjk", [("N", 3, 4), ("N", 4, "M")], (3, "M")),
-        ("ba", [(2, 3)], (3, 2)),
-        ("...ij, jk -> ...ki", [("N", 2, 3, 4), (4, 5)], ("N", 2, 5, 3)),
-        ("i...,...->...i", [(2, 1, 7), ("N", 1)], ("N", 7, 2)),
-        ("ij,ij->ij", [("N", 1), ("M", 4)], (None, 4)),
-        ("ii->", [(3, 3)], ()),
-        ("ij,jk->ik", [(2, 3), None], None),
+        ("bij,bjk", "a: Float(N, 3, 4); b: Float(N, 4, M)", "Float(3, M)"),
+        ("ba", "a: Float(2, 3)", "Float(3, 2)"),
+        ("...ij, jk -> ...ki", "a: Float(N, 2, 3, 4); b: Float(4, 5)", "Float(N, 2, 5, 3)"),
+        ("i...,...->...i", "a: Float(2, 1, 7); b: Float(N, 1)", "Float(N, 7, 2)"),
+        ("ij,ij->ij", "a: Float(N, 1); b: Float(M, 4)", "Float(*, 4)"),
+        ("ii->", "a: Float(3, 3)", "Float()"),
+        ("ij,jk->ik", "a: Float(2, 3); b: Float", "Float"),
     ],
 )
-def test_equations_of_sums(equation, shapes, found):
-    graph, b, operands = _graph(*(TensorType(DType.FLOAT, shape) for shape in shapes))
-    y = b.op("onnx::Einsum", *operands, attributes={"equation": equation})
-    graph.set_outputs([y])
-    Inference(graph).run()
-    assert y.type == TensorType(DType.FLOAT, found)
+def test_equations_of_sums(equation, operands, found):
+    names = "a, b" if "b:" in operands else "a"
+    assert types_of(operands, f'y = Einsum({names}, equation="{equation}")', "y") == [found]
 
 
 @pytest.mark.parametrize(
-    ("node", "inputs", "found"),
+    ("inputs", "node", "found"),
     [
-        ("Einsum", [(2, 3), (4, 5)], "sizes 3 and 4 cannot be broadcast"),
-        ("DeformConv", [(1, 4, 5, 5), (2, 3, 3, 3), (1, 18, 3, 3)], "4 input channels do not fit"),
+        ("a: Float(2, 3); b: Float(4, 5)", 'Einsum(a, b, equation="ij,jk->ik")', "sizes 3 and 4 cannot be broadcast"),
+        (
+            "a: Float(1, 4, 5, 5); b: Float(2, 3, 3, 3); c: Float(1, 18, 3, 3)",
+            "DeformConv(a, b, c)",
+            "4 input channels do not fit",
+        ),
     ],
 )
-def test_operands_that_do_not_fit_together(node, inputs, found):
-    graph, b, operands = _graph(*(tensor(DType.FLOAT, shape) for shape in inputs))
-    graph.set_outputs([b.op(f"onnx::{node}", *operands, attributes={"equation": "ij,jk->ik"})])
+def test_operands_that_do_not_fit_together(inputs, node, found):
     with pytest.raises(Error, match=found):
-        Inference(graph).run()
+        inferred(inputs, f"y = {node}", "y")
 
 
 def test_transforms_and_states_of_known_sizes():
-    graph = parse_graph("""graph(%x : Float(N, 16, 1), %z : Float(N, 9, 2), %line : Float(N, 8, T), %w : Float(8, 1, 4),
-      %columns : Float(N, 12, 9)):
-  %none : NoneType = prim::Constant()
-  %six : Long() = prim::Constant[value=splat(6)]()
-  %one : Long() = prim::Constant[value=splat(1)]()
-  %twos : Long(2) = prim::Constant[value=tensor([2, 2])]()
-  %image : Long(2) = prim::Constant[value=tensor([4, 4])]()
-  %a : Tensor = onnx::DFT[since_version=20, onesided=1](%x)
-  %b : Tensor = onnx::DFT[since_version=20](%x, %six, %one)
-  %c : Tensor = onnx::DFT[since_version=20, onesided=1, inverse=1](%z)
-  %d : Tensor = onnx::DFT[since_version=17, axis=1](%z, %six)
-  %e : Tensor = onnx::STFT[since_version=17](%x, %twos, %none, %six)
-  %f : Tensor, %g : Tensor = onnx::CausalConvWithState[since_version=27](%line, %w)
-  %h : Tensor = onnx::Col2Im[since_version=18](%columns, %image, %twos)
-  return (%a, %b, %c, %d, %e, %f, %g, %h)
-""")
-    Inference(graph).run()
-    assert [str(value.type) for value in graph.outputs] == [
-        "Float(N, 9, 2)",
-        "Float(N, 6, 2)",
-        "Float(N, 16, 1)",
-        "Float(N, 6, 2)",
-        "Float(N, 6, 4, 2)",
-        "Float(N, 8, T)",
-        "Float(N, 8, 3)",
-        "Float(N, 3, 4, 4)",
+    found = types_of(
+        "x: Float(N, 16, 1); z: Float(N, 9, 2); line: Float(N, 8, T); w: Float(8, 1, 4); columns: Float(N, 12, 9)",
+        """
+        a = DFT(x, since_version=20, onesided=1); b = DFT(x, 6, 1, since_version=20)
+        c = DFT(z, since_version=20, onesided=1, inverse=1); d = DFT(z, 6, since_version=17, axis=1)
+        e = STFT(x, [2, 2], None, 6, since_version=17); f, g = CausalConvWithState(line, w, since_version=27)
+        h = Col2Im(columns, [4, 4], [2, 2], since_version=18)
+        """,
+        "a, b, c, d, e, f, g, h",
+    )
+    assert found == [
+        *("Float(N, 9, 2)", "Float(N, 6, 2)", "Float(N, 16, 1)", "Float(N, 6, 2)", "Float(N, 6, 4, 2)"),
+        *("Float(N, 8, T)", "Float(N, 8, 3)", "Float(N, 3, 4, 4)"),
     ]
 
 
 def test_samples_and_determinants():
-    graph, b, (x, grid, m) = _graph(
-        tensor(DType.FLOAT, (2, 3, 7, 8)), tensor(DType.FLOAT, ("n", 4, 5, 2)), tensor(DType.DOUBLE, ("n", 3, 3))
-    )
-    y, d = b.op("onnx::GridSample", x, grid), b.op("onnx::Det", m)
-    graph.set_outputs([y, d])
-    Inference(graph).run()
-    assert [v.type for v in (y, d)] == [tensor(DType.FLOAT, (2, 3, 4, 5)), tensor(DType.DOUBLE, ("n",))]
+    given = "x: Float(2, 3, 7, 8); grid: Float(n, 4, 5, 2); m: Double(n, 3, 3)"
+    assert types_of(given, "y = GridSample(x, grid); d = Det(m)", "y, d") == ["Float(2, 3, 4, 5)", "Double(n)"]
 
 
 ODD = (f"test::odd_{number}" for number in count())
@@ -253,23 +207,14 @@ def with_rule(rule):
     return kind
 
 
-@pytest.mark.parametrize("answer", [None, 5, [None], "Float(3)", (TensorType(), 3)])
-def test_what_a_rule_of_others_returns_must_be_types(answer):
+@pytest.mark.parametrize("answer", [None, 5, [None], "Float(3)", (TensorType(), 3), [], [TensorType(), TensorType()]])
+def test_what_a_rule_of_others_returns_must_be_a_type_for_each_result(answer):
     kind = with_rule(lambda types: answer)
-    graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
-    graph.set_outputs([b.op(kind, x, name="y")])
     with pytest.raises(Error, match=re.escape(f"must return a type for each result, not {answer!r}")) as caught:
-        Inference(graph).run()
+        inferred("x: Float(3)", f"y = {kind.replace('::', '.')}(x)", "y")
     assert (caught.value.code, caught.value.where) == ("IRC305", f"%y = {kind}")
-
-
-@pytest.mark.parametrize("answer", [[], [TensorType(), TensorType()]])
-def test_a_rule_of_others_returns_as_many_types_as_there_are_results(answer):
-    kind = with_rule(lambda types: answer)
-    graph, b, (x,) = _graph(tensor(DType.FLOAT, (3,)))
-    graph.set_outputs([b.op(kind, x, name="y")])
-    with pytest.raises(Error, match=r"IRC305.*must return a type for each result, not \[.*\]: 1 result$"):
-        Inference(graph).run()
+    if answer == [] or answer == [TensorType(), TensorType()]:
+        assert str(caught.value).endswith(": 1 result")
 
 
 ODD_TYPES = [
@@ -472,8 +417,7 @@ def test_sizes_of_a_concatenation_are_those_of_what_surely_adds_to_it(x, y, shap
 
 
 def test_truth_values_are_no_sizes():
-    text = ir("", "y = ConstantOfShape([True], since_version=9)", "y")
-    graph = parse_graph(text)
+    graph = ir_graph("", "y = ConstantOfShape([True], since_version=9)", "y")
     PassManager("shape-inference,canonicalize").run(graph)
     assert graph.outputs[0].type == TensorType(DType.FLOAT, (None,))
 
