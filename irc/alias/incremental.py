@@ -226,7 +226,6 @@ class IncrementalSolution:
         traces.used.pop(value, None)
         if value in self.declared_unknown:
             del self.declared_unknown[value]
-            self.solver.dag.forget_answer(value)
             self._loosen(None, unbounded=True)
         elif self.solver.facts.merges_types and not all(map(is_closed, atoms(value.type))):
             self._loosen(None, unbounded=True)  # without it, there may be few enough types to tell apart

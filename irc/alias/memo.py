@@ -6,13 +6,14 @@ An answer depends on
 - values: which nodes use them, with which other inputs;
 - subgraphs: all of their nodes;
 - memory: what the solved facts say, and what changes the metadata of tensors;
-- locations: which nodes write there.
+- locations: which nodes write there;
+- the answers to other questions, and so on what these depend on.
 
 The graph reports changes of nodes and values when they happen, whoever makes them; the write index reports writes; the
 state of the facts is compared at each question. A change invalidates the answers that depend on what changed, and no
 others. Invariants:
 
-- An answer depends on all that was asked for it, also for the answers that it was made of, and on what it is about.
+- An answer depends on all that was asked for it, and on what it is about.
 - Whoever finds an answer names what it depends on before asking: nothing else may decide it.
 """
 
@@ -28,7 +29,9 @@ from irc.alias.write_index import WriteIndex
 from irc.ir.graph import Graph
 from irc.ir.node import Node, Value
 
-Dependency: TypeAlias = Node | Value | Graph | int | str
+Question: TypeAlias = tuple[Hashable, ...]
+
+Dependency: TypeAlias = Node | Value | Graph | int | str | Question
 
 MEMORY = "memory"
 
@@ -58,9 +61,9 @@ class Memo:
         self._graph = graph
         self._concerns = concerns
         self._at: Hashable = None
-        self._known: dict[Hashable, tuple[Any, dict[Dependency, None]]] = {}
+        self._known: dict[Question, tuple[Any, dict[Dependency, None]]] = {}
         """Question -> the answer, and its dependencies."""
-        self._dependents: dict[Dependency, dict[Hashable, None]] = {}
+        self._dependents: dict[Dependency, dict[Question, None]] = {}
         """Dependency -> the questions whose answers it decides."""
         self._open: list[dict[Dependency, None]] = []
         """The dependencies so far of the questions that are being answered, each for the one before."""
@@ -89,7 +92,7 @@ class Memo:
         if known is None:
             known = self._find(question, find, *of)
         if self._open:
-            self._open[-1].update(known[1])
+            self._open[-1][question] = None
         return known[0]
 
     def depend_on(self, *dependencies: Dependency) -> None:
@@ -108,7 +111,7 @@ class Memo:
         few = _few(locations)
         self.depend_on(*((_ANYWHERE,) if few is None else few))
 
-    def _find(self, question: Hashable, find: Callable[..., Any], *of: Any) -> tuple[Any, dict[Dependency, None]]:
+    def _find(self, question: Question, find: Callable[..., Any], *of: Any) -> tuple[Any, dict[Dependency, None]]:
         if not self._known:
             self._graph.report_to(self)
         # Each answer depends on the nodes that it is about, or that make what it is about: it goes when they do.
@@ -118,6 +121,8 @@ class Memo:
             answer = find(*of)
         finally:
             dependencies = self._open.pop()
+        if self._at is None:  # an answer that it was made of is forgotten already
+            dependencies[MEMORY] = None
         if len(dependencies) > _MOST_DEPENDENCIES:
             nodes_and_values = [each for each in dependencies if isinstance(each, Node | Value)]
             for each in nodes_and_values:
@@ -157,15 +162,18 @@ class Memo:
             self._invalidate(each)
 
     def _invalidate(self, changed: Dependency) -> None:
-        """Forget the answers that depend on ``changed``."""
-        dependents = self._dependents
-        for question in dependents.pop(changed, ()):
-            for other in self._known.pop(question)[1]:
-                if other != changed:
-                    left = dependents[other]
-                    del left[question]
-                    if not left:
-                        del dependents[other]
+        """Forget the answers that depend on ``changed``, and those that depend on these."""
+        dependents, pending = self._dependents, [changed]
+        while pending:
+            changed = pending.pop()
+            for question in dependents.pop(changed, ()):
+                pending.append(question)
+                for other in self._known.pop(question)[1]:
+                    if other != changed:
+                        left = dependents[other]
+                        del left[question]
+                        if not left:
+                            del dependents[other]
 
 
 def _few(locations: LocationSet) -> list[int] | None:

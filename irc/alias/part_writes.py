@@ -121,8 +121,7 @@ class PartWrites:
             return None
         memo.depend_on(MEMORY)
         places = list(map(self._db.location_set, written))
-        for locations in places:
-            memo.depend_on_writes(locations)
+        # What it writes itself stays, while its operands and the facts do: no dependency on the writes there.
         if any(locations not in places for locations in self._own(node)):
             return None
         return [(part_of(self._db, value), locations) for value, locations in zip(written, places)]

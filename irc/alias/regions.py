@@ -65,11 +65,16 @@ class Apart(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What a value, which is made in ``block``, shows of ``base``."""
+    """What a value, which is made in ``block``, shows of ``base``.
+
+    Attributes:
+        is_constant: whether numbers of the region are constants, and its axes those of ``base``.
+    """
 
     base: Value
     region: Region
     block: Block | None
+    is_constant: bool
 
     def apart(self, other: Part, scope: Block | None, memo: Memo) -> Apart | None:
         """Where the two lie if they certainly share no element in one execution of ``scope``."""
@@ -84,7 +89,8 @@ class Part(NamedTuple):
                 facts = _facts(self.block, other.block, scope, memo) if facts is None else facts
                 if not facts or not span.resolved(facts).is_apart(found.resolved(facts), facts):
                     continue
-            if self._are_fixed((axis[0], *span.values(), *found.values()), scope):
+            is_fixed = self.is_constant and other.is_constant  # as most are, and each answer asks
+            if is_fixed or self._are_fixed((axis[0], *span.values(), *found.values()), scope):
                 return Apart(axis, span, found)
         return None
 
@@ -152,7 +158,8 @@ def _shown(memo: Memo, value: Value) -> Shown | None:
             return None
         region = shown
     unsettled = [view for view, _, _ in views if _may_be_unsettled(view)]
-    return Shown(Part(at, region, value.block), unsettled) if region.spans else None
+    is_constant = all(axis[0] is at and not span.values() for axis, span in region.spans.items())
+    return Shown(Part(at, region, value.block, is_constant), unsettled) if region.spans else None
 
 
 def _deciding(values: Iterable[Value]) -> set[Node]:

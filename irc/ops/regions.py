@@ -181,7 +181,7 @@ class Span(NamedTuple):
         """The values that it depends on."""
         found: list[Value] = []
         for number in (self.low, self.high, self.start):
-            if number.__class__ is Polynomial:  # most are constants, and each answer asks for their values
+            if number.__class__ is Polynomial:
                 found += values_of(number)
         return found
 
