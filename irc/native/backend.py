@@ -261,9 +261,9 @@ def _by_order(ordered: Kernel, otherwise: Kernel) -> Kernel:
         return (ordered if operands[0].flags.c_contiguous else otherwise)(*operands)
 
     def run_into(*operands: Any, out: Array | None = None) -> Any:
-        return run(*operands) if out is None else otherwise(*operands, out=out)
+        return (ordered if operands[0].flags.c_contiguous else otherwise)(*operands, out=out)
 
-    return run_into if takes_out(otherwise) else run
+    return run_into if takes_out(ordered) and takes_out(otherwise) else run
 
 
 def _of_ordered(kernel: Kernel) -> Kernel:

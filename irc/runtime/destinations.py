@@ -233,7 +233,7 @@ class Assembly:
         if whole is None or layout is None:
             return None
         offset, nbytes = layout.places[number]
-        if form.dtype != whole.dtype or form.nbytes != nbytes:
+        if form.nbytes != nbytes:  # a branch of an If may have made another part last
             return None
         return np.ndarray(form.shape, form.dtype, whole, offset)  # with the strides of a new array
 
@@ -300,15 +300,15 @@ class Assembly:
     def _note(self, parts: Sequence[Any], made: Any, axis: int) -> None:
         """Note how ``parts`` lay in ``made``, if they follow one after the other there."""
         self._latest = None
-        self.is_idle = not is_array(made) or made.nbytes < LEAST or any(is_array(x) and x.base is made for x in parts)
-        if self.is_idle or made.dtype.hasobject or not lies_as_new(made):
+        self.is_idle = not is_array(made) or made.nbytes < LEAST
+        if self.is_idle or not lies_as_new(made):
             return
         if not all(is_array(x) and x.dtype == made.dtype for x in parts):
             return
         ends, lie = [*accumulate(x.nbytes for x in parts)], list(map(_lies, parts))
         changes, self._before = self._before not in ([], lie), lie
         self.is_idle = changes or lie == self._in_vain
-        if not self.is_idle and ends[-1] == made.nbytes and math.prod(made.shape[: axis_in(axis, made.ndim)]) == 1:
+        if not self.is_idle and math.prod(made.shape[: axis_in(axis, made.ndim)]) == 1:
             places = [(end - x.nbytes, x.nbytes) for x, end in zip(parts, ends)]
             self._latest = _Layout(lie, places, ArrayType.of(made))
 

@@ -316,8 +316,7 @@ class Lowering:
         destination = self._destinations.get(outs[0])
         outer = destination if isinstance(destination, Part) else None
         parts = [(i, value) for i, part in enumerate(join.parts) for value in made_for(part, node.block)]
-        times = Counter(value for _, value in parts)
-        parts = [(i, value) for i, value in parts if times[value] == 1 and self._makes_part(value)]
+        parts = [(i, value) for i, value in parts if self._makes_part(value)]
         if not parts and outer is None:
             return step
         whole = Assembly(self._new_slot(node.output, _NOWHERE), outer)
@@ -337,7 +336,7 @@ class Lowering:
         """Note what ``values`` are made in, of those that have slots: in branches of Ifs, they get them later."""
         for value in values:
             if value in self._parts and value in self._slots:
-                self._destinations.setdefault(self._slots[value], self._parts[value])
+                self._destinations[self._slots[value]] = self._parts[value]
 
     def _special(self, node: Node) -> Special | None:
         """How to lower ``node`` if it is neither a kernel call nor a group of ordinary steps; else None."""

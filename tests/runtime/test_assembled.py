@@ -1,14 +1,17 @@
 """Parts of what is concatenated or stacked: what is made in its place, outside of planned memory."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import irc
 from irc.alias.location_sets import members
+from irc.ir import parse_graph
 from irc.runtime import execution
 from irc.runtime.plan import lower
 from tests.effort import Tune
-from tests.graphs import ir_graph
+from tests.graphs import ir, ir_graph
 from tests.programs.interpreter import interpret
 from tests.programs.running import copied
 
@@ -25,10 +28,11 @@ CASES: dict[str, tuple[str, str, int]] = {  # statements, outputs, and how many 
     "what is written before": (f"a = relu(x); i = neg_(a); {LIST}(exp(y), i); c = cat(l, 1)", "c", 4),
     "what is written once it is in the list": (f"a = relu(x); {LIST}(a, exp(y)); i = neg_(a); c = cat(l, 1)", "c", 4),
     "layers": (
-        f"a = batch_norm(x, None, None, None, None, True, 0.1, 0.001, False); i = relu_(a); "
-        f"{LIST}(avg_pool1d(y, [3], [1], [1]), i, max_pool1d(y, [3], [1], [1])); c = cat(l, 1)",
+        f"m = select(select(s, 0, 0), 0, 0); a = batch_norm(x, m, m, m, exp(m), False, 0.1, 0.001, False); "
+        f"i = relu_(a); b = batch_norm(x, None, None, None, None, True, 0.1, 0.001, False); "
+        f"{LIST}(avg_pool1d(y, [3], [1], [1]), i, max_pool1d(y, [3], [1], [1]), b); c = cat(l, 1)",
         "c",
-        5,
+        6,
     ),
     "parts of parts": (
         f"m: 'Tensor[]' = prim.ListConstruct(relu(x), exp(y)); {LIST}(neg(y), cat(m, 1)); c = cat(l, 1)",
@@ -125,6 +129,114 @@ def test_what_is_made_in_its_place(case: str, tune: Tune) -> None:
     assert run.in_place == count
 
 
+VIEW = "p: Float(1, 4, 8)", "s: Long(3) = prim.Constant(value=tensor([1, 2, 16])); r = Reshape(p, s)", "r"
+OF_ONNX: dict[str, tuple[str, int]] = {  # statements, and how many results are in their places
+    "parts of parts": ("c = Concat(Neg(y), Concat(Relu(x), Exp(y), axis=1), axis=1)", 5),
+    "parts of parts, in a loop": (
+        "n: Long() = prim.Constant(value={3}); go: Bool() = prim.Constant(value={1}); r, c = Loop(n, go, x)\n"
+        "with block(i=Long(), g=Bool(), h=Tensor): d = Concat(Neg(h), Concat(Relu(x), Exp(h), axis=1), axis=1); "
+        "e = Slice(d, 4, 8, 1); yield g, e, d",
+        7,
+    ),
+    "what a group shows of what is written later": (
+        "a = Neg(x); g = FusionGroup_0(a); i = Neg_(a); c = Concat(g, Exp(view), axis=1)",
+        2,
+    ),
+    "what something is appended to": ("c = irc.append_(Relu(x), Neg(y), axis=1)", 0),
+    "what is appended": ("b = irc.append_(Relu(x), Neg(y), axis=1); c = Concat(Exp(y), b, axis=1)", 0),
+}
+
+
+@pytest.mark.parametrize("case", OF_ONNX)
+def test_what_onnx_makes_in_its_place(case: str, tune: Tune) -> None:
+    tune("irc.runtime.destinations.LEAST", 0)
+    statements, count = OF_ONNX[case]
+    inputs = "x, y: Float(1, 4, 8); view: Float(1, 2, 16)"
+    graph, plain = (
+        parse_graph(ir(inputs, text, "c", **({"FusionGroup_0": VIEW} if "Group" in text else {})))
+        for text in (statements, statements.replace("irc.append_", "Concat"))
+    )
+    plan = lower(graph)
+    for i in range(4):
+        feeds, run = list(feeds_of(i, {"x": (1, 4, 8), "y": (1, 4, 8), "view": (1, 2, 16)}).values()), execution.Run()
+        (wanted,), (found,) = interpret(plain, copied(feeds)), plan.run(feeds, run)
+        np.testing.assert_array_equal(found, wanted)
+    assert run.in_place == count
+
+
+@pytest.mark.parametrize(
+    ("group", "count"), [("r = Neg(p); s = Exp(p) | r, s", 3), ("r = Neg(p) | r, r", 1), ("r = Neg(p) | p, r", 0)]
+)
+def test_results_of_groups(group: str, count: int, tune: Tune) -> None:
+    """Of which two are one array, or one is an operand."""
+    tune("irc.runtime.destinations.LEAST", 0)
+    body, returned = group.split(" | ")
+    text = "a = Neg(x); g[Tensor], h[Tensor] = FusionGroup_0(a); c = Concat(g, h, axis=1)"
+    graph = parse_graph(ir("x: Float(1, 4, 8)", text, "c", FusionGroup_0=("p: Float(1, 4, 8)", body, returned)))
+    plan = lower(graph)
+    for i in range(4):
+        feeds, run = list(feeds_of(i, {"x": (1, 4, 8)}).values()), execution.Run()
+        (wanted,), (found,) = interpret(graph, copied(feeds)), plan.run(feeds, run)
+        np.testing.assert_array_equal(found, wanted)
+    assert run.in_place == count
+
+
+def test_a_run_that_has_no_memory_beforehand(tune: Tune, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise MemoryError
+
+    tune("irc.runtime.destinations.LEAST", 0)
+    plan, feeds = lower(graph_of(*CASES["results"][:2])), list(feeds_of(1).values())
+    (wanted,) = plan.run(feeds)
+    monkeypatch.setattr("irc.runtime.destinations.np", SimpleNamespace(empty=refuse, ndarray=np.ndarray))
+    (found,) = plan.run(feeds)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_shapes_that_contents_decide(tune: Tune) -> None:
+    """Operands lie as they did, and the result is of another shape."""
+    tune("irc.runtime.destinations.LEAST", 0)
+    text = "r = Resize(Neg(x), None, None, sizes, mode='nearest'); c = Concat(r, Exp(y), axis=1)"
+    plan = lower(ir_graph("x, y: Tensor; sizes: Long(4)", text, "c"))
+    x = np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2)
+    for rows in (4, 4, 4, 8, 4):
+        (found,) = plan.run([x, np.ones((1, 2, rows, 2), np.float32), np.array([1, 1, rows, 2])])
+        np.testing.assert_array_equal(found[0, 0], np.repeat(-x[0, 0], rows // 2, 0))
+        assert found.shape == (1, 3, rows, 2)
+
+
+def test_branches_whose_results_have_other_forms(tune: Tune) -> None:
+    """Each makes what it made when it ran last, not what the result was made of last."""
+    tune("irc.runtime.destinations.LEAST", 0)
+    text = (
+        "r = prim.If(p)\nwith block(): a = neg(x); yield a\nwith block(): b = neg(slice(x, 1, 0, 2)); yield b\n"
+        f"{LIST}(r, exp(y)); c = cat(l, 1)"
+    )
+    plan = lower(ir_graph("x, y: Float(1, 4, 8); p: bool", text, "c"))
+    x, y = list(feeds_of(1).values())[:2]
+    for is_whole in (True, True, False, False, True, True, True, False, False, False, True):
+        (found,) = plan.run([x, y, is_whole])
+        np.testing.assert_array_equal(found, np.concatenate([-x[:, : 4 if is_whole else 2], np.exp(y)], 1))
+
+
+def test_numbers_of_other_types(tune: Tune) -> None:
+    """Equal ones, of which a result has another element type."""
+    tune("irc.runtime.destinations.LEAST", 0)
+    plan = lower(ir_graph("x: Tensor; n: Scalar", f"{LIST}(mul(x, n), mul(x, n)); c = cat(l, 0)", "c"))
+    for number in (2, 2, 2, 2.0, 2.0, 2.0, 2):
+        (found,) = plan.run([np.array([1, 2], np.int32), number])
+        assert found.dtype == (np.int32 if isinstance(number, int) else np.float32)
+        assert found.tolist() == [2, 4, 2, 4]
+
+
+def test_strings(tune: Tune) -> None:
+    tune("irc.runtime.destinations.LEAST", 0)
+    plan = lower(ir_graph("x, y: Tensor", "c = Concat(Concat(x, y, axis=0), y, axis=0)", "c"))
+    for _ in range(3):
+        (found,) = plan.run([np.array(["a"], object), np.array(["b", "c"], object)])
+        assert found.tolist() == ["a", "b", "c", "b", "c"]
+
+
 @pytest.mark.parametrize("passes", ["none", "default"])
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_models_compute_the_same_bits(backend: str, passes: str, tune: Tune) -> None:
@@ -138,17 +250,20 @@ def test_models_compute_the_same_bits(backend: str, passes: str, tune: Tune) -> 
     assert found[: len(CASES)] == found[len(CASES) :]
 
 
-def test_layouts_are_what_they_are_elsewhere(tune: Tune) -> None:
-    """Also if they change from run to run, with shapes or without."""
-    graph = ir_graph("x, y: Tensor", f"{LIST}(relu(x), exp(y)); c = cat(l, 1)", "c")
-    plan = lower(graph)
-    for shape, order in [((1, 4, 2, 3), "C")] * 3 + [((1, 4, 2, 3), "F"), ((1, 4, 3, 2), "C"), ((1, 4, 2, 3), "C")] * 2:
-        images = np.arange(24, dtype=np.float32).reshape(1, *shape[2:], shape[1])
+@pytest.mark.parametrize("parts", ["relu(x), exp(y)", "neg(y), cat(m, 1)"])
+def test_layouts_are_what_they_are_elsewhere(parts: str, tune: Tune) -> None:
+    """Also if they change from run to run, with shapes and element types or without."""
+    tune("irc.runtime.destinations.LEAST", 0)
+    inner = "m: 'Tensor[]' = prim.ListConstruct(neg(x), sign(y))"
+    graph = ir_graph("x, y: Tensor", f"{inner}; {LIST}({parts}); c = cat(l, 1)", "c")
+    plan, first = lower(graph), (1, 4, 2, 3)
+    changes = [(first, "F"), ((1, 4, 3, 2), "C"), (first, "C"), (first, "I")]
+    for shape, order in [(first, "C")] * 3 + [(first, "I")] * 3 + [*changes, *changes] + [(first, "F")] * 4:
+        images = np.arange(24, dtype=np.int32 if order == "I" else np.float32).reshape(1, *shape[2:], shape[1])
         x = images.transpose(0, 3, 1, 2) if order == "F" else images.reshape(shape)
-        tune("irc.runtime.destinations.LEAST", 0)
         (found,) = plan.run([x, x])
         (wanted,) = lower(graph).run([x, x])
-        assert found.strides == wanted.strides
+        assert (found.strides, found.dtype) == (wanted.strides, wanted.dtype)
         np.testing.assert_array_equal(found, wanted)
 
 
