@@ -117,15 +117,7 @@ def test_tables_of_some_operators_are_parts_of_those_of_more():
     assert {each.kind for each in TORCH_RECORDS.values() if each.keeps_type} <= TORCH_POINTWISE
 
 
-NOT_RUN = {
-    f"aten::{name}_"
-    for name in "embedding_renorm exponential fill_diagonal index_reduce polygamma put random renorm rrelu".split()
-}
-"""Torch's operators in place that are analysed, and have no kernel."""
-
-IN_PLACE = {
-    each.kind for each in TORCH_RECORDS.values() if each.shape is not None and each.name.endswith("_")
-} - NOT_RUN
+IN_PLACE = {each.kind for each in TORCH_RECORDS.values() if each.shape is not None and each.name.endswith("_")}
 """Of torch's operators, those that write the first operand, and change no shape."""
 
 MOVERS = {each.kind: each.movement for each in ops.records("onnx") if each.movement in MOVING}

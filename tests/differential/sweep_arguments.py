@@ -309,6 +309,7 @@ _TEXTS = ("a", "b", "", "Ab c", "1", "12", "x1y1", "abab", " a ", "ABC", "3.5", 
 _STRINGS = {
     "equation": ("i->i", "ij->ij", "ij->ji", "ij,jk->ik", "i,j->ij", "ii->i", "...", "...i->", "ij->j", "...ij->...ji"),
     "indexing": ("ij", "xy", "yx"),
+    "mode": ("constant", "reflect", "replicate", "circular"),
     "rounding_mode": ("floor", "trunc"),
     "approximate": ("none", "tanh"),
     "padding": ("valid", "same"),
@@ -499,6 +500,13 @@ def _classes(rng: random.Random) -> list[Any]:
     return [x, target, weight, rng.randint(0, 2), _pick(rng, -100, 0, 1), _pick(rng, 0.0, 0.1)]
 
 
+def _margins(rng: random.Random) -> list[Any]:
+    count, batch = _pick(rng, 2, 4), _pick(rng, 1, 3)
+    weight = _rand(count) if rng.random() < 0.4 else None
+    x, target = _rand(batch, count), _indices([batch], count, rng)
+    return [x, target, _pick(rng, 1, 2), _pick(rng, 1, 0.5), weight, rng.randint(0, 2)]
+
+
 def _pair(*more: Callable[[random.Random], Any]) -> Maker:
     """Two tensors of one shape, or of shapes that broadcast."""
 
@@ -508,6 +516,10 @@ def _pair(*more: Callable[[random.Random], Any]) -> Maker:
         return [_rand(*shape), _rand(*other), *(m(rng) for m in more)]
 
     return make
+
+
+def _signs(shape: Sequence[int], rng: random.Random) -> torch.Tensor:
+    return _numbers(shape, torch.int64, (1, -1), rng)
 
 
 def _embedding(rng: random.Random) -> list[Any]:
@@ -655,6 +667,31 @@ def _square(*more: Callable[[random.Random], Any]) -> Maker:
         return [_rand(*_pick(rng, [], [], [2], [0]), n, n), *(m(rng) for m in more)]
 
     return make
+
+
+def _any_matrix(*more: Callable[[random.Random], Any]) -> Maker:
+    return lambda rng: [_rand(*_pick(rng, [], [2]), *_spatial(rng, 2, 1, 4)), *(m(rng) for m in more)]
+
+
+def _system(rng: random.Random) -> list[Any]:
+    n, batch = _pick(rng, 1, 2, 3), _pick(rng, [], [], [2])
+    b = _rand(*batch, n, _pick(rng, 1, 2)) if rng.random() < 0.7 else _rand(*batch, n)
+    return [_rand(*batch, n, n), b, True]
+
+
+def _triangular(rng: random.Random) -> list[Any]:
+    a, b, _ = _system(rng)
+    return [a, b if b.dim() >= 2 else b[:, None], rng.random() < 0.5, True, rng.random() < 0.3]
+
+
+def _triangular_solve(rng: random.Random) -> list[Any]:
+    a, b, upper, _, unit = _triangular(rng)
+    return [b, a, upper, rng.random() < 0.3, unit]
+
+
+def _lstsq(rng: random.Random) -> list[Any]:
+    rows, columns = _pick(rng, 2, 3, 4), _pick(rng, 1, 2, 3)
+    return [_rand(rows, columns), _rand(rows, _pick(rng, 1, 2)), None, _pick(rng, None, "gelsd", "gelsy", "gels")]
 
 
 def _along(*more: Callable[[random.Random], Any], source: str = "none") -> Maker:
@@ -809,10 +846,37 @@ def _vectors(rng: random.Random) -> list[Any]:
     return [_rand(*shape), _rand(*shape)]
 
 
+def _triplets(rng: random.Random) -> list[Any]:
+    a, b = _vectors(rng)
+    margin, p = _pick(rng, 1.0, 0.5), _pick(rng, 2.0, 1.0)
+    return [a, b, _rand(*a.shape), margin, p, 1e-6, rng.random() < 0.4, rng.randint(0, 2)]
+
+
+def _cosines(rng: random.Random) -> list[Any]:
+    a, b = _vectors(rng)
+    return [a, b, _signs(a.shape[:-1], rng), _pick(rng, 0.0, 0.3), rng.randint(0, 2)]
+
+
+def _ranked(rng: random.Random) -> list[Any]:
+    a, b = _pair()(rng)
+    return [a, b, _signs(a.shape, rng), _pick(rng, 0.0, 1.0, 0.5), rng.randint(0, 2)]
+
+
+def _hinge(rng: random.Random) -> list[Any]:
+    shape = rng.choice(SHAPES)
+    return [_rand(*shape), _signs(shape, rng), _pick(rng, 0.0, 1.0, 1.5), rng.randint(0, 2)]
+
+
 def _distances(rng: random.Random) -> list[Any]:
     width, batch = _pick(rng, 1, 3), _pick(rng, [], [2])
     a, b = (_rand(*batch, _pick(rng, 1, n), width) for n in (3, 4))
     return [a, b, _pick(rng, 2.0, 1.0, 0.0, math.inf, 3.0, 0.5), None]
+
+
+def _segments(rng: random.Random) -> list[Any]:
+    lengths = [rng.randint(0, 3) for _ in range(3)]
+    x, how = _rand(sum(lengths), *_pick(rng, [], [2])), _pick(rng, "sum", "mean", "max", "min", "prod")
+    return [x, how, torch.tensor(lengths), None, None, 0, rng.random() < 0.2, _pick(rng, None, 1.5)]
 
 
 def _reduction(rng: random.Random) -> int:
@@ -825,6 +889,10 @@ def _scattered(rng: random.Random) -> str:
 
 def _flag(rng: random.Random) -> bool:
     return rng.random() < 0.5
+
+
+def _polygamma(rng: random.Random) -> list[Any]:
+    return [_pick(rng, 0, 1, 2, 3, 4, 7), 8 * _rand(*rng.choice(SHAPES)) - 4]
 
 
 FITTING: dict[str, Maker] = {
@@ -865,10 +933,13 @@ FITTING: dict[str, Maker] = {
     "nll_loss": lambda rng: _classes(rng)[:5],
     "nll_loss_nd": lambda rng: _classes(rng)[:5],
     "cross_entropy_loss": _classes,
-    **{name: _pair(_reduction) for name in ("mse_loss", "l1_loss")},
+    "multi_margin_loss": _margins,
+    **{name: _pair(_reduction) for name in ("mse_loss", "l1_loss", "soft_margin_loss")},
     "binary_cross_entropy": _pair(lambda rng: None, _reduction),
     "binary_cross_entropy_with_logits": _pair(lambda rng: None, lambda rng: None, _reduction),
-    "smooth_l1_loss": _pair(_reduction, lambda rng: _pick(rng, 1.0, 0.5)),
+    **{name: _pair(_reduction, lambda rng: _pick(rng, 1.0, 0.5)) for name in ("smooth_l1_loss", "huber_loss")},
+    "kl_div": _pair(_reduction, _flag),
+    "poisson_nll_loss": _pair(_flag, _flag, lambda rng: 1e-8, _reduction),
     "embedding": _embedding,
     "embedding_bag": _bag,
     "lstm.input": _recurrent(4, True),
@@ -906,18 +977,34 @@ FITTING: dict[str, Maker] = {
     "cosine_similarity": _pair(lambda rng: _pick(rng, 0, 1, -1), lambda rng: 1e-8),
     "pairwise_distance": lambda rng: [*_vectors(rng), _pick(rng, 2.0, 1.0, 3.0, math.inf), 1e-6, rng.random() < 0.5],
     "cdist": _distances,
-    **{
-        name: _square()
-        for name in (
-            "linalg_inv",
-            "linalg_det",
-        )
-    },
+    "pdist": lambda rng: [_rand(*_spatial(rng, 2, 1, 4)), _pick(rng, 2.0, 1.0, 0.0, math.inf)],
+    "cosine_embedding_loss": _cosines,
+    "triplet_margin_loss": _triplets,
+    "margin_ranking_loss": _ranked,
+    "hinge_embedding_loss": _hinge,
+    **{f"linalg_{name}": _square() for name in "inv det eigvals slogdet matrix_exp".split()},
+    **{name: _square() for name in ("slogdet", "logdet")},
+    "linalg_inv_ex": _square(_flag),
+    **{name: _square(lambda rng: _pick(rng, "L", "U")) for name in ("linalg_eigh", "linalg_eigvalsh")},
+    "linalg_matrix_power": _square(lambda rng: _pick(rng, 0, 1, 2, 3, -1, -2)),
+    "linalg_solve": _system,
+    "linalg_solve_ex": lambda rng: [*_system(rng), False],
+    "linalg_solve_triangular": _triangular,
+    "triangular_solve": _triangular_solve,
+    "linalg_lstsq": _lstsq,
+    "linalg_svd": _any_matrix(_flag, lambda rng: None),
+    "linalg_svdvals": _any_matrix(lambda rng: None),
+    "linalg_qr": _any_matrix(lambda rng: _pick(rng, "reduced", "complete", "r")),
+    "pinverse": _any_matrix(lambda rng: 1e-15),
+    "linalg_multi_dot": lambda rng: [[_rand(2, 3), _rand(3, 1), *_pick(rng, [], [_rand(1, 2)])]],
+    "chain_matmul": lambda rng: [[_rand(2, 3), _rand(3, 1), *_pick(rng, [], [_rand(1, 2)])]],
     **{
         name: (lambda rng: [_rand(*_pick(rng, [], [2]), 3), _rand(*_pick(rng, [], [2]), 3), -1])
-        for name in ("cross", "linalg_cross")
+        for name in ("cross", "linalg_cross", "linalg_vecdot")
     },
     "outer": lambda rng: [_rand(_pick(rng, 0, 1, 3)), _rand(_pick(rng, 1, 2))],
+    "cov": lambda rng: [_rand(*_pick(rng, [4], [2, 5], [1, 1], [])), _pick(rng, 0, 1, 2), None, None],
+    "corrcoef": lambda rng: [_rand(*_pick(rng, [4], [2, 5], [3, 3], []))],
     "gather": _along(lambda rng: False),
     "take_along_dim": lambda rng: [(made := _along()(rng))[0], made[2], made[1]],
     **{f"scatter{s}.src": _along(source="tensor") for s in ("", "_")},
@@ -929,12 +1016,12 @@ FITTING: dict[str, Maker] = {
     "index_select": _slices(),
     "index_add": _slices(lambda rng: _pick(rng, 1, 2, 0.5), source="tensor"),
     "index_copy": _slices(source="tensor"),
-    "index_fill.int_Scalar": _slices(source="value"),
-    "index_fill.int_Tensor": _slices(source="scalar"),
-    "index_fill_.int_Scalar": _slices(source="value"),
-    "index_fill_.int_Tensor": _slices(source="scalar"),
+    **{f"index_fill{s}.int_Scalar": _slices(source="value") for s in ("", "_")},
+    **{f"index_fill{s}.int_Tensor": _slices(source="scalar") for s in ("", "_")},
+    "index_reduce": _slices(lambda rng: _pick(rng, "prod", "mean", "amax", "amin"), _flag, source="tensor"),
     "index.Tensor": _index,
     "index_put": _index_put,
+    "put": _put,
     "take": _take,
     "searchsorted.Tensor": _sorted,
     "bucketize.Tensor": _bucketize,
@@ -954,6 +1041,9 @@ FITTING: dict[str, Maker] = {
     "pixel_shuffle": _shuffled(True, True),
     "pixel_unshuffle": _shuffled(True, False),
     "channel_shuffle": _shuffled(False, True),
+    "segment_reduce": _segments,
+    "polygamma": _polygamma,
+    "polygamma_": lambda rng: _polygamma(rng)[::-1],
     "view_as_complex": lambda rng: [_rand(*_pick(rng, [], [3], [2, 3]), 2)],
     "complex": _pair(),
     "polar": _pair(),
@@ -961,6 +1051,7 @@ FITTING: dict[str, Maker] = {
         [(given := _fake(rng))[0], _rand(1), torch.zeros(1, dtype=torch.int32), *given[3:]]
     ),
     "heaviside": _pair(),
+    "renorm": lambda rng: [_rand(3, 4), _pick(rng, 2, 1, 3), _pick(rng, 0, 1, -1), _pick(rng, 1, 0.5)],
     "one_hot": lambda rng: [_indices(rng.choice(SHAPES), 4, rng), _pick(rng, -1, 4, 6)],
     "bincount": lambda rng: [_indices([6], 4, rng), _pick(rng, None, _rand(6)), _pick(rng, 0, 7)],
     "repeat_interleave.Tensor": lambda rng: [_indices([_pick(rng, 0, 3)], 3, rng), None],

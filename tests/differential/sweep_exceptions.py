@@ -44,9 +44,9 @@ _UNCALLED = {
 }
 
 STRIDES = dict.fromkeys(
-    "_weight_norm float_power.Scalar float_power.Tensor_Scalar float_power.Tensor_Tensor fft_irfft "
-    "fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn native_dropout "
-    "binary_cross_entropy "
+    "linalg_lstsq _weight_norm float_power.Scalar float_power.Tensor_Scalar float_power.Tensor_Tensor fft_irfft "
+    "fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn fft_ifftn fft_rfftn fft_irfftn linalg_matrix_power "
+    "native_dropout poisson_nll_loss kl_div soft_margin_loss hinge_embedding_loss binary_cross_entropy "
     "binary_cross_entropy_with_logits stft stft.center unique_consecutive copy select_scatter slice_scatter "
     "diagonal_scatter dropout feature_dropout alpha_dropout feature_alpha_dropout".split(),
     "PyTorch's order in memory follows from the steps by which it computes, irc's is that of rows or of the operand",
@@ -61,6 +61,7 @@ SIGNS = dict.fromkeys(
 
 ULPS: dict[str, int] = {
     "lgamma": 8,
+    "polygamma": 64,  # PyTorch's factor is exp(lgamma(n + 1))
 }
 """How much more than `sweep.ULPS` results may be apart."""
 
@@ -96,11 +97,11 @@ def mixes_infinities(row: Schema, given: list[Any]) -> bool:
 
 _PRODUCTS = re.compile(
     "conv|_conv|.*pool|upsample|_upsample|__interpolate|grid_sampler|batch_norm|instance_norm|layer_norm|group_norm|"
-    "rms_norm|native_|fft|stft|istft|linalg|matmul|mm|bmm|mv|addmm|addmv|baddbmm|addbmm|addr|linear|"
-    "bilinear|einsum|tensordot|scaled_dot|_native|_transformer|lstm|gru|rnn|var|std|cumsum|cumprod|sum|mean|"
-    "prod|nansum|nanmean|logsumexp|softmax|log_softmax|_softmax|.*loss|binary_cross|cosine|"
-    "pairwise|cdist|norm|_weight|lerp|addcmul|addcdiv|quantile|nanquantile|inner|"
-    "dot|vdot|cross|trace|embedding_bag|scatter|index_add"
+    "rms_norm|native_|fft|stft|istft|linalg|chol|pinverse|matmul|mm|bmm|mv|addmm|addmv|baddbmm|addbmm|addr|linear|"
+    "bilinear|einsum|tensordot|scaled_dot|_native|_transformer|lstm|gru|rnn|var|std|cov|corr|cumsum|cumprod|sum|mean|"
+    "prod|nansum|nanmean|logsumexp|logcumsumexp|softmax|log_softmax|_softmax|.*loss|kl_div|binary_cross|cosine|"
+    "pairwise|cdist|pdist|dist|norm|renorm|_weight|lerp|addcmul|addcdiv|trapz|trapezoid|quantile|nanquantile|inner|"
+    "dot|vdot|cross|trace|embedding_bag|scatter|index_add|index_reduce|segment|slogdet|logdet"
 )
 """Operators that sum products, or interpolate."""
 
@@ -108,6 +109,10 @@ _PRODUCTS = re.compile(
 def skipped(row: Schema, given: list[Any]) -> str:
     """Why a call is not made; "" if it is."""
     name = row.name.removeprefix("aten::")
+    if name in ("linalg_lstsq", "pinverse", "linalg_pinv") and _has_edges(given):
+        return "LAPACK may never end on infinities"
+    if name.startswith("linalg_eig") and _has_edges(given):
+        return "LAPACK may end the process on NaNs"
     if name in ("split", "rsplit") and given[1] == "":
         return "PyTorch's search for an empty separator never ends"
     if name == "embedding_bag" and given[7] and (given[2].numel() < 2 or given[2].min() < 0):
@@ -171,6 +176,14 @@ def _mixes_types(given: list[Any]) -> bool:
     return len({t.dtype for t in _tensors(given)}) > 1
 
 
+def _is_left_of_zero(given: list[Any]) -> bool:
+    return any(bool((t <= 0).any()) for t in _tensors(given))
+
+
+def _is_double(given: list[Any]) -> bool:
+    return any(t.dtype == torch.float64 for t in _tensors(given))
+
+
 def _has_far_integers(given: list[Any]) -> bool:
     return any(
         t.dtype == torch.int64 and bool((t.abs() >= 2**31).any() or (t == -(2**63)).any()) for t in _tensors(given)
@@ -199,6 +212,22 @@ def _overflows(given: list[Any]) -> bool:
     largest = torch.iinfo(torch.promote_types(a.dtype, b.dtype)).max
     pairs = zip(*(t.flatten().tolist() for t in torch.broadcast_tensors(a, b)))
     return any(math.lcm(x, y) > largest for x, y in pairs)
+
+
+def _is_singular(matrices: torch.Tensor) -> bool:
+    """Whether some matrix is not finite, or singular but for what its type rounds."""
+    exact = matrices.double() if not matrices.is_complex() else matrices.to(torch.complex128)
+    if not bool(torch.isfinite(exact.abs()).all()):
+        return True
+    values = torch.linalg.svdvals(exact)
+    precision = torch.finfo(matrices.dtype).eps if matrices.is_floating_point() or matrices.is_complex() else 1e-7
+    return not values.numel() or bool((values[..., -1] <= 4096 * precision * values[..., 0]).any())
+
+
+def _repeats(indices: torch.Tensor, size: int) -> bool:
+    """Whether some element of ``size`` is meant twice."""
+    places = (indices.flatten() % max(size, 1)).tolist()
+    return len(set(places)) < len(places)
 
 
 def _factors(given: list[Any]) -> list[float | None]:
@@ -232,7 +261,7 @@ _EXCUSED = r"""
 . | irc refuses | _is_empty(given) and _says(text, "IRC421", "IRC423", "IRC431") | kinds and ranks are refused of
     tensors without elements, too
 . | irc refuses | "into an expanded tensor" in text | irc never writes into elements that lie in one place
-linalg | irc refuses | "there is no result" in text | of singular
+linalg|chol|pinv|triangular|lu|det|slogdet|logdet|inverse | irc refuses | "there is no result" in text | of singular
     matrices and of infinities, LAPACK as PyTorch calls it gives infinities and NaNs
 _conj|mH|matrix_H|conj | irc refuses | "no conjugate views" in text | NumPy has no conjugate views
 view_as_complex | irc refuses | "no complex numbers whose parts" in text | there is no complex type so small
@@ -255,16 +284,18 @@ divmod | differs | math.inf in map(abs, given) or not _are_float32(given) or _is
 (exp|expm1|sinh|cosh)\.Scalar | differs | "inf" in text | PyTorch rounds such functions of numbers to float32
 lcm | differs | _overflows(given) | least common multiples that integers do not hold
 arange | irc refuses | _says(text, "inf", "nan") | a range has finite ends and steps
-linspace | irc refuses | "j) does not fit" in text | PyTorch drops imaginary parts
+l(in|og)space | irc refuses | "j) does not fit" in text | PyTorch drops imaginary parts
 lerp | irc refuses | "not defined on integers" in text | PyTorch refuses integers but for a 0-d float weight
 _transformer_encoder | irc refuses | _is_empty(given) | PyTorch returns tensors without elements before it looks at
     them
+cholesky | irc refuses | _is_empty(given) | PyTorch does not look at the shape of tensors without elements
 can_cast|promote_types | irc refuses | "no element type" in text | types of which irc has none
 fft_(i)?fftshift | irc refuses | "given twice" in text | an axis counts once
 fft_r?fftfreq | differs | given[0] == 0 | PyTorch gives a NaN for no frequency
 fft_r?fftfreq | irc refuses | given[0] < 0 | PyTorch takes negative numbers of frequencies
 grid_sampler | irc refuses | "has no mode" in text | PyTorch takes modes that it does not have for bicubic
 embedding_bag | irc refuses | "offsets begin" in text | indices behind the last offset are no bag's
+linalg_matrix_power | irc refuses | "bool" in text | there are no powers of matrices of bools but the first
 (rnn_tanh|rnn_relu|gru|lstm) | irc refuses | _says(text, "cast", "integers") | PyTorch has gates of floats alone, too
 _weight_norm | irc refuses | "lengths are needed" in text | PyTorch broadcasts lengths that are not one a row
 _weight_norm | differs | _mixes_types(given) | PyTorch's lengths broadcast
@@ -285,6 +316,8 @@ upsample_nearest|_upsample_nearest | differs | _contradicts(given) | sizes and f
 affine_grid_generator | differs | _says(text, "uint8", "int") | coordinates between -1 and 1 are not integers
 ldexp | differs | _has_far_integers(given) | PyTorch takes the lowest 32 bits of exponents
 addmv | differs | _is_empty(given) | PyTorch's result without rows has the shape of what is added
+mode | differs | _has_edges(given) | PyTorch's order of numbers and NaNs is not defined
+cov | differs | "afterwards" in text | PyTorch centres a matrix of one element in place
 isin | differs | given[2] is True | elements that are said to be unique are not
 blackman_window | differs | "at [0]" in text | PyTorch rounds the zeros at both ends to float32
 storage_offset|stride | differs | _is_empty(given) | the sweep's arrays without elements are no views
@@ -292,6 +325,8 @@ pow | differs | "at [" in text | PyTorch rounds exponents to float32 in vectors,
 pixel_unshuffle|pixel_shuffle | differs | _is_empty(given) | PyTorch returns images without elements as they are
 searchsorted | differs | not _is_sorted(given[0]) | the sequence is not sorted
 bucketize | differs | not _is_sorted(given[1]) | the sequence is not sorted
+linalg_slogdet|slogdet|logdet | differs | _is_singular(given[0]) | matrices that are singular but for rounding
+linalg_matrix_exp | differs | _has_edges(given) | exponentials of huge numbers
 _weight_norm | differs | given[1].numel() > max(given[0].shape[given[2]], 1) | PyTorch reads as many lengths as it
     needs of those that are given
 gru_cell|linalg_cross|nll_loss|native_group_norm|batch_norm|_?adaptive_avg | differs | _has_edges(given) | what huge
@@ -303,6 +338,7 @@ einsum | irc refuses | "not defined on bools" in text | PyTorch multiplies bools
 take_along_dim | irc computes | "view size" in text | PyTorch fails for this layout
 max_pool3d | irc computes | "memory format" in text | PyTorch fails for this layout
 lstm | irc computes | _says(text, "primitive", "itensor", "max_size") | oneDNN has no such layer
+cholesky | irc computes | "not positive-definite" in text | matrices that are singular but for rounding
 replace | differs | given[1] == "" | PyTorch finds an empty string in what it has put in
 r?partition | irc refuses | "separator is empty" in text | Python refuses that as well
 complex | irc refuses | "of float16" in text | there is no complex type so small
@@ -310,25 +346,33 @@ view_as_complex | irc computes | "storage_offset" in text | NumPy needs no align
 Int\.Scalar | irc computes | "without overflow" in text | as the row for floats, which PyTorch does not check
 pad | irc refuses | "to repeat" in text | PyTorch repeats elements that it has not written
 logsumexp | irc computes | "broadcast shape" in text | PyTorch has sums over no axes but of complex numbers
-cummax|cummin | irc refuses | given[0].ndim == 0 or _is_empty(given) | 0-d
+mode|cummax|cummin | irc refuses | given[0].ndim == 0 or _is_empty(given) | 0-d
 adaptive_avg_pool | irc refuses | "not defined on" in text | one mean of all is another operator of PyTorch's
 (rnn_tanh|rnn_relu|gru|lstm) | irc computes | "hidden states" in text | layers are counted by their weights
 (rnn_tanh|rnn_relu|gru|lstm) | irc refuses | "an initial state has" in text | states of one sample broadcast
+linalg_lstsq | differs | "result 2" in text | PyTorch tells ranks by another bound, or not at all
 fft_i?fftshift | irc computes | "required" in text | no axes to shift along leave a copy
 scaled_dot_product_attention | irc refuses | "not both" in text | PyTorch's manual says that it refuses masks that are
     causal, too; one of its kernels does not
 native_dropout|unique_consecutive | differs | "result 1" in text | results that nobody asked for
-rand.* | irc computes | _says(text, "out of bounds", "check_random_bounds") | irc draws integers from any
+rand.*|random_.* | irc computes | _says(text, "out of bounds", "check_random_bounds") | irc draws integers from any
     range, and makes elements of any type of them
 repeat_interleave | irc computes | "Invalid output_size" in text | the size is not needed, nor looked at
 view_copy|view | irc refuses | _is_empty(given) | bytes that do not fit are refused without elements, too
 binary_cross_entropy | irc computes | "broadcast" in text | targets broadcast
-kthvalue|median|topk|sort|argsort|max|min | differs | "int64 [" in text | which of equal ones is open
+kthvalue|mode|median|nanmedian|topk|sort|argsort|max|min | differs | "int64 [" in text | which of equal ones is open
+cholesky_(solve|inverse)|linalg_(solve|inv|lstsq|pinv|matrix_power|eig|svd|qr) | differs | "at [" in text |
+    ill-conditioned: PyTorch solves by other steps
 normal | differs | "element type" in text | irc draws floats, not numbers rounded to the type of a deviation
+trapezoid|trapz | differs | _is_empty(given) | an integral over nothing is a float, too
+put_ | differs | _repeats(given[1], given[0].numel()) | of several elements for one place, any may be the last
 grid_sampler | differs | "at [" in text | which pixel is nearest to a place that rounding decides
 affine_grid_generator | differs | "element type" in text | irc has the coordinates in float32
-sum.float | differs | _says(text, "type", "0.0") | irc's result is of the type that all have in
+triplet_margin_loss|sum.float | differs | _says(text, "type", "0.0") | irc's result is of the type that all have in
     common
+polygamma | differs | _is_left_of_zero(given) | PyTorch's trigamma has no poles; what it sums of both signs cancels
+    out
+polygamma | differs | _is_double(given) | PyTorch's series for trigamma in float64 ends after three terms
 special_i1 | differs | "nan" in text | of infinities PyTorch gives NaN
 (fmod|remainder) | differs | "torch np.float64(nan)" in text | PyTorch has no remainder of quotients beyond 2**53
 """

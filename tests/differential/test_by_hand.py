@@ -25,6 +25,14 @@ INTS, BYTES = make(3, 4, dtype="int64", low=-9, high=9), make(3, 4, dtype="uint8
 COMPLEX = (X + 1j * make(3, 4, seed=1)).astype(np.complex64)
 
 
+def square(*shape: int, dtype: str = "float64") -> Array:
+    x = make(*shape, dtype=dtype)
+    return (x @ np.swapaxes(x, -1, -2) + 2 * np.eye(shape[-1])).astype(dtype)
+
+
+SQUARES = [square(3, 3), square(2, 4, 4), square(1, 1), np.swapaxes(square(2, 3, 3) + make(3, 3), -1, -2)]
+
+
 # -- linear algebra ---------------------------------------------------------------
 
 
@@ -39,15 +47,57 @@ def test_norms() -> None:
             compare("aten::linalg_norm", x, None, dim, True, None, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("upper", [False, True])
+def test_triangular_equations(upper: bool) -> None:
+    def check(a: Array, b: Array) -> None:
+        for left in (True, False):
+            for ones in (True, False):
+                compare("aten::linalg_solve_triangular", a, b, upper, left, ones, tolerance=1e-4)
+        for turned in (True, False):
+            for ones in (True, False):
+                compare("aten::triangular_solve", b, a, upper, turned, ones, outputs=2, tolerance=1e-4)
+
+    for a in [*SQUARES, SQUARES[0].T, SQUARES[1][0].astype(np.complex128) * (1 + 1j)]:
+        n = a.shape[-1]
+        for shape in ((n, 2), (n, n), (2, n), (n,), (2, n, 3), (n, 0)):
+            check(a, make(*shape, dtype="float64").astype(a.dtype))
+    check(np.zeros((2, 2)), np.ones((2, 2)))
+    check(np.zeros((0, 0)), np.ones((0, 2)))
+    check(SQUARES[0], X[:, :3])
+    check(INTS[:3, :3], INTS[:3, :3])
+    check(X, X)
+
+
+def test_what_tells_whether_it_succeeded() -> None:
+    for a in SQUARES:
+        symmetric = a @ np.swapaxes(a, -1, -2)
+        for check in (True, False):
+            compare("aten::linalg_inv_ex", a, check, outputs=2, tolerance=1e-7)
+            for flag in (True, False):
+                compare("aten::linalg_cholesky_ex", symmetric, flag, check, outputs=2, tolerance=1e-7)
+                compare("aten::linalg_solve_ex", a, symmetric, flag, check, outputs=2, tolerance=1e-7)
+
+
 def test_products_along_a_dimension() -> None:
     threes, bits = make(4, 3), (make(4, 3) + 1j * make(4, 3, seed=1)).astype(np.complex64)
     for x, y in ((threes, threes[::-1].copy()), (threes, threes[:1].copy()), (bits, threes), (INTS[:, :3], threes[:3])):
         compare("aten::linalg_cross", x, y, -1)
+        compare("aten::linalg_vecdot", x, y, -1, strides=False)
+        compare("aten::linalg_vecdot", x, y, 0, strides=False)
     for x, y in ((X, X[:, ::-1].copy()), (threes, threes[0].copy()), (threes.T, threes[::-1].copy().T)):
         for dim in (0, -1):
             compare("aten::linalg_cross", x, y, dim, strides=False)
     for dims in ((0, -2, -1), (1, 0, 1), (-1, -1, -2)):
         compare("aten::linalg_diagonal", X, *dims)
+
+
+@pytest.mark.parametrize("suffix", ["", "_"])
+def test_renorm(suffix: str) -> None:
+    for x in (X, TURNED, GAPS, COMPLEX, make(3, 4, dtype="float16"), INTS, X[0], make(0, 3), np.array(2, np.float32)):
+        for p in (1, 2, 0.5, float("inf"), 0, -1):
+            for dim in (0, -1, 5):
+                for maxnorm in (1.5, 0, -1):
+                    compare(f"aten::renorm{suffix}", x, p, dim, maxnorm)
 
 
 def test_diagonals() -> None:
@@ -157,8 +207,55 @@ def test_dropout_between_layers_in_training() -> None:
     compare("aten::gru", make(5, 4, 3), state, params, False, 2, 0.5, True, False, False, outputs=2, values=False)
 
 
+@pytest.mark.parametrize("reduce", "sum mean max min prod odd".split())
+def test_segments(reduce: str) -> None:
+    rest: tuple[Any, ...]
+    for x in (make(6), make(6, 2), make(6, 2, dtype="float64"), np.array([1, NAN, 2, 3, 4, 5], np.float32)):
+        for lengths in (index(1, 2, 3), index(0, 6), index(2, 0, 4), index(2, 2)):
+            for initial in (None, 1.5):
+                rest = (lengths, None, None, 0, False, initial)
+                compare("aten::segment_reduce", x, reduce, *rest, strides=False, tolerance=1e-5)
+    rest = (np.array([[1, 3], [2, 2], [4, 0]]), None, None, 1, False, 0.5)
+    compare("aten::segment_reduce", X, reduce, *rest, strides=False, tolerance=1e-5)
+    compare("aten::segment_reduce", make(6), reduce, None, None, index(0, 2, 6), 0, False, None, tolerance=1e-5)
+
+
 def vector(*numbers: int) -> Array:
     return np.array(numbers, np.int64)
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_margins(reduction: int) -> None:
+    classes = vector(0, 3, 1)
+    for x in (X, TURNED, X.astype("float64"), INTS):
+        for target in (classes, vector(0, 4, 1), vector(0, -1, 1), vector(0, 1), classes.astype(np.int32)):
+            for p, margin in ((1, 1), (2, 0.5), (3, 1)):
+                for weight in (None, ramp(4).astype(x.dtype), ramp(3), ramp(4).astype(np.float64)):
+                    compare("aten::multi_margin_loss", x, target, p, margin, weight, reduction)
+    for target in (vector(1), np.array(1), vector(1, 1), vector(1)[None]):
+        compare("aten::multi_margin_loss", X[0], target, 1, 1, None, reduction)
+    compare("aten::multi_margin_loss", X[:, :0], vector(0, 0, 0), 1, 1, None, reduction)
+    compare("aten::multi_margin_loss", make(2, 3, 4), vector(0, 0), 1, 1, None, reduction)
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+def test_sequences(reduction: int) -> None:
+    logs, words = -make(6, 2, 4, dtype="float64", low=0.1), np.array([[1, 2, 2], [3, 1, 0]])
+    flat = vector(1, 2, 2, 3, 1)
+    for scores in (logs, logs.astype("float32"), logs[:, ::-1].copy().transpose(2, 1, 0).copy().T):
+        for targets in (words, flat, words.astype(np.int32), words[:1], flat[:4], words.astype(np.float32)):
+            for steps in ([6, 5], [6, 1], [0, 5], [7, 5], [6]):
+                for zero in (False, True):
+                    compare("aten::ctc_loss", scores, targets, steps, [3, 2], 0, reduction, zero)
+                compare("aten::ctc_loss", scores, targets, vector(*steps), vector(3, 2), 0, reduction, False)
+    for lengths in ([3, 0], [0, 0], [4, 2], [3, -1]):
+        compare("aten::ctc_loss", logs, words, [6, 0], lengths, 0, reduction, False)
+    for blank in (3, 4, -1):
+        compare("aten::ctc_loss", logs, words, [6, 5], [3, 2], blank, reduction, False)
+    for targets in (words[0], words[:1], words[0, :2]):
+        compare("aten::ctc_loss", logs[:, 0], targets, [6], [3], 0, reduction, False)
+        compare("aten::ctc_loss", logs[:, 0], targets, np.array(6), np.array(3), 0, reduction, False)
+    compare("aten::ctc_loss", logs[:0], words, [0, 0], [3, 2], 0, reduction, False)
 
 
 WEIGHT = make(5, 3)
@@ -304,12 +401,19 @@ IMAGES = make(1, 2, 4, 4)
         ("diff", (X, -1, 1, None, None), 1),
         ("diff", (SCALAR, 1, -1, None, None), 1),
         ("embedding_bag", (WEIGHT, index(3, 1), index(0), False, 1, False, make(2), False), 4),
+        ("linalg_solve", (SQUARES[0], X[:, :3], True), 1),
+        ("linalg_eigh", (SQUARES[0], "odd"), 2),
+        ("linalg_multi_dot", ([X],), 1),
+        ("linalg_multi_dot", ([X, COLUMN.astype("float64")],), 1),
+        ("linalg_multi_dot", ([X, make(4, 2, 2), COLUMN],), 1),
+        ("linalg_multi_dot", ([X, X, COLUMN],), 1),
         ("cross_entropy_loss", (X, index(0, 3, 1), None, 1, -100, 0.25), 1),
         ("cross_entropy_loss", (X, index(0, 3, 1), ramp(4), 1, 3, 0.25), 1),
         ("cross_entropy_loss", (X, index(0, 3, 1), None, 2, -100, 0.25), 1),
         ("instance_norm", (make(2, 3, 4), None, None, None, None, True, 0.1, 1e-5, False), 1),
         ("cummax", (SCALAR, 0), 2),
         ("cummin", (SCALAR, -1), 2),
+        ("combinations", (X[0], 0, False), 1),
         ("fft_fftn", (X, None, [0, 1], "odd"), 1),
         ("fft_irfftn", (X, None, Typed([], "int[]"), None), 1),
         ("fft_rfftn", (X, None, Typed([], "int[]"), None), 1),

@@ -65,7 +65,7 @@ def test_numbers_of_random_tensors() -> None:
     assert set(op("bernoulli", np.array([0.0, 1.0] * 50, np.float32)).tolist()) == {0.0, 1.0}
     x = np.zeros(1000, np.float32)
     assert op("uniform_", x, 2.0, 3.0) is x and x.min() >= 2 and x.max() <= 3
-    assert op("bernoulli_", x, 1.0).min() == 1
+    assert op("exponential_", x).min() >= 0 and op("bernoulli_", x, 1.0).min() == 1
     assert abs(op("normal_", x, 5.0, 0.1).mean() - 5) < 0.1
     rows = op("multinomial", np.array([[1.0, 0, 1]]), 2)
     assert sorted(rows[0].tolist()) == [0, 2]
@@ -172,3 +172,48 @@ def test_strings_and_ranges() -> None:
                 compare(f"aten::{name}", value)
     compare("aten::Int", "12")
     compare("aten::Float", "2.5")
+
+
+@pytest.mark.parametrize("name", ["put", "put_"])
+def test_put(name: str) -> None:
+    def indices(*places: int) -> Array:
+        return np.array(places, np.int64)
+
+    for x in (ramp(2, 3), ramp(3, 2).T, ramp(4, 6)[::2, 1::2], np.array(2.0, np.float32), ramp(0, 3)):
+        for places in (
+            indices(),
+            indices(0),
+            indices(0, -1),
+            indices(-1, 5),
+            indices(6),
+            indices(-7),
+            indices(5, 0)[None],
+        ):
+            for accumulate in (False, True):
+                compare(f"aten::{name}", x, places, ramp(*places.shape) + 9, accumulate)
+    for accumulate in (False, True):
+        compare(f"aten::{name}", ramp(3) > 0, indices(0, 1), np.array([True, False]), accumulate)
+        compare(f"aten::{name}", ramp(3), indices(0, 1).astype(np.int32), ramp(2), accumulate)
+        compare(f"aten::{name}", ramp(3), indices(0, 1), ramp(1), accumulate)
+        compare(f"aten::{name}", ramp(3), indices(0, 1), ramp(2).astype(np.float64), accumulate)
+        compare(f"aten::{name}", np.broadcast_to(ramp(3), (2, 3)), indices(0), ramp(1), accumulate)
+        compare(f"aten::{name}", ramp(2, 2), indices(0, 1, 2, 3).reshape(2, 2), ramp(2, 2).T, accumulate)
+    compare(f"aten::{name}", ramp(3), indices(1, 1), ramp(2), True)
+
+
+def test_fill_diagonal() -> None:
+    sources = [
+        ramp(*shape)
+        for shape in ((3, 3), (2, 5), (9, 3), (4, 3), (5, 1), (0, 3), (3, 0), (2, 2, 2), (2, 3, 3), (3,), ())
+    ]
+    sources += [
+        ramp(3, 7).T,
+        ramp(8, 6)[::2, 1::2],
+        np.broadcast_to(ramp(3), (3, 3)),
+        ramp(3, 3).astype(np.uint8),
+        ramp(3, 3) > 4,
+    ]
+    for x in sources:
+        for value in (5, 1.5, 300, -1, 1j):
+            for wrap in (False, True):
+                compare("aten::fill_diagonal_", x, value, wrap)

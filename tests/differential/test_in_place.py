@@ -69,7 +69,7 @@ def _differ(kind: str, arguments: list[Any]) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", sorted(name for name in {*IN_PLACE, *WRITTEN_OUT} if f"aten::{name}_" in registered()))
+@pytest.mark.parametrize("name", sorted({*IN_PLACE, *WRITTEN_OUT} - {"rrelu"}))
 def test_they_write_and_refuse_as_torch_does(name: str) -> None:
     """Wherever the functional forms of both agree; on operands of one element type and of two."""
     rng = random.Random(name)

@@ -80,6 +80,7 @@ ITSELF = {
     "aten::diff(%x)": (2, 0),
     "aten::atleast_1d(%x)": (2, 3),
     "aten::atleast_2d(%x)": (2, 3),
+    "aten::cartesian_prod(%xs)": (3,),
 }
 """What gives an operand of a shape itself."""
 

@@ -39,6 +39,12 @@ BFLOATS = np.array([[1, 2, 3], [4, 5, 6]], ml_dtypes.bfloat16)
 CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("_pack_padded_sequence", (np.array([[1.0, 2], [3, 4]]), index(2, 1), True), ([1, 3, 2], [2, 1])),
     ("_pad_packed_sequence", (f32(1, 3, 2), index(2, 1), True, 9.0, 3), ([[1, 2, 9], [3, 9, 9]], [2, 1])),
+    ("segment_reduce", (f32(1, 2, 3), "mean", index(2, 0, 1), None, None, 0, False, None), f32(1.5, NAN, 3)),
+    ("segment_reduce", (f32(1, 2, 3), "max", index(2, 1), None, None, 0, False, 2.5), f32(2.5, 3)),
+    ("index_reduce", (f32(1, 2), 0, index(1, 1), f32(4, 6), "mean", True), f32(1, 4)),
+    ("index_reduce", (f32(1, 2), 0, index(1, 1), f32(4, 6), "amin", False), f32(1, 4)),
+    ("embedding_renorm_", (np.array([[3.0, 4], [3, 4]]), index(1), 1.0, 2.0), [[3, 4], [0.6, 0.8]]),
+    ("multilabel_margin_loss", (f32(1, 0, 2), index(0, -1, 1), 1), 2 / 3),
     ("feature_alpha_dropout", (f32(1, 2), 0.5, False), f32(1, 2)),
     ("conj_physical", (np.array([1 + 2j]),), [1 - 2j]),
     ("angle", (np.array([[1j, -1], [1, -1j]]).T,), np.array([[np.pi / 2, 0], [np.pi, -np.pi / 2]])),
@@ -47,12 +53,22 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("logaddexp", (TURN, np.array([1, 300 - 1j], np.complex64)), np.array([1.21357008 + 0.25271138j, 300 - 1j])),
     ("logaddexp", (np.array([-INF, INF, NAN + 0j]), np.array([-INF, INF, 1j])), np.array([-INF, INF, NAN + NAN * 1j])),
     ("linalg_cross", (f32(1, 0, 0), f32(0, 1, 0), -1), f32(0, 0, 1)),
+    ("linalg_vecdot", (f32(1, 2), f32(3, 4), -1), number(11)),
+    ("linalg_inv_ex", (np.eye(2) * 2, False), (np.eye(2) / 2, 0)),
+    ("cholesky_solve", (np.ones((2, 1)), np.array([[2.0, 9], [0, 1]]), False), [[0.25], [1]]),
+    ("cholesky_inverse", (np.array([[2.0, 9], [0, 1]]), False), [[0.25, 0], [0, 1]]),
     ("special_i0e", (f32(0, 1, -40),), f32(1, 0.46575961, 0.06327828)),
     ("special_i1", (f32(0, 1, -1),), f32(0, 0.5651591, -0.5651591)),
     ("special_i1e", (f32(40, -1),), f32(0.06248223, -0.20791042)),
+    ("polygamma", (1, f32(1, 0.5, -0.5)), [np.pi**2 / 6, np.pi**2 / 2, np.pi**2 / 2 + 4]),
+    ("polygamma", (2, np.array([1.0])), [-2.4041138063191885]),
+    ("linalg_matrix_exp", (np.array([[0.0, 20], [0, 0]]),), [[1, 20], [0, 1]]),
+    ("linalg_lstsq", (np.array([[1.0], [1]]), np.array([[1.0], [3]]), None, "gelsd"), ([[2]], [2], 1, [2**0.5])),
+    ("chain_matmul", ([np.eye(2), np.eye(2) * 3],), np.eye(2) * 3),
     ("fake_quantize_per_tensor_affine", (f32(0.26, -9, NAN), 0.5, 2, 0, 3), f32(0.5, -1, -1)),
     ("fake_quantize_per_channel_affine", (f32(0.26, 9), f32(0.5, 1), np.int32([0, 1]), 0, 0, 3), f32(0.5, 2)),
     ("istft", (np.fft.rfft(np.ones((3, 4))).T, 4, 2, None, None, False, False, None, None, False), np.ones(8)),
+    ("rrelu", (f32(-4, 2), 0.25, 0.25, True, None), f32(-1, 2)),
     # maxima
     ("max_pool2d_with_indices", (f32(1, NAN, 3, 4).reshape(1, 1, 2, 2), [2, 2], [2, 2], [0, 0], [1, 1], False),
      ([[[[NAN]]]], [[[[1]]]])),
@@ -72,19 +88,38 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     # the ends become integers first, what is between them last
     ("linspace", (-4.9, 3.9, 7, 3, *OPTIONS), np.int32([-4, -2, -1, 0, 0, 1, 3])),
     ("linspace", (7.9, 7.9, 1, 0, *OPTIONS), np.uint8([7])),
+    ("logspace", (-1.5, 1.9, 5, 10.0, 4, *OPTIONS), [0, 0, 1, 3, 10]),
+    ("logspace", (0, 3, 4, 2.5, 3, *OPTIONS), np.int32([1, 2, 6, 15])),
     # sums over what only one operand has
     ("tensordot", (np.arange(6.0).reshape(2, 3), np.ones((1, 2)), [1], [0]), [[3, 3], [12, 12]]),
     ("tensordot", (np.ones((1, 2), int), np.arange(6).reshape(3, 2), [0], [0]), [[6, 9], [6, 9]]),
     ("einsum", ("...i,j->ij", [np.arange(6.0).reshape(3, 2), np.array([1.0, 2])], None), [[6, 12], [9, 18]]),
     ("einsum", ("i...->", [np.arange(4)], None), 6),
     ("einsum", ("...,...->", [np.arange(4.0), np.array([[1.0], [2]])], None), 18.0),
+    # losses of integers
+    ("margin_ranking_loss", (index(1, 5), index(2, -1), index(1, -1), 1.0, 0), f32(2, 7)),
+    ("hinge_embedding_loss", (index(1, 5, -3, -7), index(1, -1, 1, -1), 1.5, 0), [1, 0, -3, 8]),
+    ("hinge_embedding_loss", (np.uint8([1, 5, 253]), index(1, -1, 1), 1.5, 2), 506),
+    ("poisson_nll_loss", (index(1, 2), index(3, 1), True, False, 1e-8, 0), f32(-0.28171817, 5.3890561)),
+    ("cosine_embedding_loss", (index(1, 5), index(2, 1), np.array(-1), 0.0, 1), number(0.61394061)),
+    ("triplet_margin_loss", (index(1, 5), index(2, 1), index(0, 3), 1.0, 2.0, 1e-6, False, 0), number(2.8870378)),
     # special functions on the whole axis
+    ("polygamma", (2, f32(-0.5, -2.5, 0.5, 3)), f32(-0.82879664, -0.10820405, -16.828797, -0.15411381)),
+    ("polygamma", (3, f32(-0.25, -3.75)), f32(1555.7633, 1558.5201)),
+    ("polygamma", (3, np.array([-3.0, 0, INF])), [INF, INF, NAN]),
+    ("polygamma", (2, np.array([-3.0])), [-INF]),
+    ("polygamma", (1, f32(-0.25, -3.7, 20)), f32(18.541879, 14.842425, 0.05127082)),
     ("digamma", (np.array([-1e-20, 1e-20]),), [1e20, -1e20]),
     ("lgamma", (np.array([0.9999999999, 2.0000000001]),), [5.7721571274281786e-11, 4.2278438184e-11]),
     ("special_i0e", (np.array([1e308]),), [3.989422804014327e-155]),
     ("special_i1", (np.array([1e308, -1e300]),), [INF, -INF]),
+    ("logcumsumexp", (np.array([1j, 2 + 1j]), 0), np.array([1j, np.log(np.exp(1j) + np.exp(2 + 1j))])),
+    ("cov", (BFLOATS, 1, None, None), np.ones((2, 2), ml_dtypes.bfloat16)),
+    ("corrcoef", (BFLOATS,), np.ones((2, 2), ml_dtypes.bfloat16)),
     ("linalg_matrix_norm", (BFLOATS, 1, [-2, -1], False, None), np.array(9, ml_dtypes.bfloat16)),
     ("linalg_norm", (np.float16([[3, 0], [0, 4]]), "fro", None, False, None), number(5, np.float16)),
+    ("vander", (np.float16([2, 3]), 3, False), np.float16([[4, 2, 1], [9, 3, 1]])),
+    ("index_reduce", (number(3), 0, index(0), number(2), "prod", True), number(6)),
     ("fft_rfftfreq", (3, -0.0, None, *OPTIONS), f32(NAN, -INF)),
     ("xlogy", (f32(-0.0), f32(0.5)), f32(0)),
     # ranges
@@ -113,6 +148,7 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("native_dropout", (f32(2, 3), 0.0, None), ([2, 3], [True, True])),
     ("alpha_dropout", (number(2), 1.0, True), 0),
     ("scaled_dot_product_attention", (TALL, TALL, TALL, None, 1.0, False, None, False), np.zeros((2, 2, 2))),
+    ("poisson", (number(0), None), 0),
     # numbers that elements do not hold
     ("isin", (f32(0.1, 0.2), 0.1, False, False), [True, False]),
     ("isin", (0.2, f32(0.1, 0.2), False, False), True),
@@ -120,11 +156,17 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("eq", (np.array([INF, 1], np.float16), 100000.0), [True, False]),
     ("remainder", (np.array([0.1, -7], np.float16), 0.7), [0.0999755859375, 0.001953125]),
     # taken apart
+    ("frexp", (f32(3, -0.5, 0),), ([0.75, -0.5, 0], [2, 0, 0])),
+    ("frexp", (np.array([[1.5]], np.float64),), ([[0.75]], [[1]])),
+    ("frexp", (BFLOATS.T,), ([[0.5, 0.5], [0.5, 0.625], [0.75, 0.75]], [[1, 3], [2, 3], [2, 3]])),
     # sorting
     ("unique_consecutive", (f32(), True, True, None), ([], [], [])),
     ("unique_consecutive", (np.zeros((0, 3), np.float32), True, True, 0), (np.zeros((0, 3)), [], [])),
     ("unique_consecutive", (f32(NAN, NAN, 1, 1), True, True, None), ([NAN, NAN, 1], [0, 1, 2, 2], [1, 1, 2])),
     ("_unique2", (f32(NAN, 1, NAN, 1), True, True, True), ([1, NAN, NAN], [1, 0, 2, 0], [2, 1, 1])),
+    ("mode", (f32(1, NAN, NAN), -1, False), (1, 0)),
+    ("mode", (f32(NAN), -1, True), ([NAN], [0])),
+    ("mode", (f32(3, 1, 3, 1, 2), -1, False), (1, 3)),
     # attention
     ("scaled_dot_product_attention", (HALF_NAN, ONES, ONES, FIRST_CHOSEN, 0.0, False, None, False), [[[NAN] * 2]]),
     ("scaled_dot_product_attention", (HALF_NAN, ONES, ONES, NONE_CHOSEN, 0.0, False, None, False), [[[NAN] * 2]]),
@@ -165,6 +207,8 @@ CALLS: list[tuple[str, tuple[Any, ...], Any]] = [
     ("masked_scatter", (f32(1), np.array([True, False, True]), f32(5, 6)), [5, 1, 6]),
     ("masked_scatter", (number(1), np.array([True]), f32(5, 6)), [5]),
     # powers and logarithms
+    ("kl_div", (f32(1, 1, 1, 1), f32(-1, 0, 1, NAN), 0, False), [NAN, 0, -1, NAN]),
+    ("kl_div", (f32(-INF, INF), f32(0, 0), 0, False), [NAN, NAN]),
     ("pow", (POWERS, 0.5), [NAN, -0.0, NAN, 2, INF]),
     ("pow_", (POWERS, 0.5), [NAN, -0.0, NAN, 2, INF]),
     ("pow", (POWERS, -0.5), [NAN, -INF, NAN, 0.5, 0]),
@@ -260,6 +304,7 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
     ("kthvalue", (NONES, 1, -1, False), (NONES[2], number(2, np.int64))),
     ("median", (NONES,), NONES[1]),
     ("median", (NONES, -1, False), (NONES[1], number(1, np.int64))),
+    ("mode", (NONES[[0, 1, 1]], -1, False), (NONES[0], number(0, np.int64))),
     ("_unique2", (NONES[[0, 1, 2, 0]], True, True, True), (NONES[[2, 0, 1]], index(1, 2, 0, 1), index(1, 2, 1))),
     ("searchsorted", (NONES[[2, 0, 3]], NONES, False, False, None, None), index(1, 3, 0, 2)),
     # a number is taken for one of the boundaries' type
@@ -310,6 +355,7 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
     ),
     # no rows, or nothing in them
     ("inner", (NOTHING, NOTHING), np.zeros((2, 2), np.float32)),
+    ("mode", (NOTHING.T, 1, False), (f32(), index())),
     ("searchsorted", (NOTHING, np.ones((2, 3), np.float32), False, False, None, None), np.zeros((2, 3), np.int64)),
     ("searchsorted", (np.ones((2, 3), np.float32), NOTHING, False, False, None, None), np.zeros((2, 0), np.int64)),
     ("addbmm", (np.zeros((3, 0)), np.ones((2, 3, 4)), np.ones((2, 4, 0)), 1, 1), np.zeros((3, 0))),
@@ -345,6 +391,7 @@ EXACT: list[tuple[str, tuple[Any, ...], Any]] = [
 ]  # fmt: skip
 
 REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
+    ("poisson", (np.array([1.0, -1.0]), None), "a rate is negative"),
     ("bilinear", (np.ones((3, 2)), np.ones((1, 2)), np.ones((1, 2, 2)), None), r"the shapes are \[3, 2\] and \[1, 2\]"),
     (
         "einsum",
@@ -407,17 +454,29 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("replication_pad1d", (np.ones((1, 2)), [1, -3]), "cuts off more"),
     ("constant_pad_nd", (np.ones((1, 2)), [3, -3], 0), "cuts off more"),
     ("cross", (np.ones((2, 3)), np.ones(3), -1), "dimensions each"),
+    ("soft_margin_loss", (index(1, 2), index(1, -1), 1), "soft_margin_loss is not defined on integers"),
+    ("hinge_embedding_loss", (index(1, 5), index(1, -1), 1.0, 1), "has no mean"),
     ("cross_entropy_loss", (index(1, 5), np.array(0), None, 1, -100, 0.0), "aten::cross_entropy_loss is not defined"),
     ("linspace", (0, 300, 3, 0, *OPTIONS), "300 does not fit"),
     ("_pad_packed_sequence", (f32(1, 3, 2), index(2, 1), True, 9.0, 1), "to length 1"),
+    ("segment_reduce", (f32(1, 2, 3), "sum", index(2, 2), None, None, 0, False, None), "amount to 3"),
+    ("index_reduce", (f32(1, 2), 0, index(1), f32(4), "sum", True), "reduce is 'sum'"),
+    ("multilabel_margin_loss", (f32(1, 0), index(0, 2), 1), "not below 2"),
     ("resize_", (f32(1, 2), [3], None), "cannot resize"),
     ("linalg_cross", (f32(1, 2), f32(1, 2), -1), "of 3 elements"),
+    ("polygamma", (-1, f32(1)), "from the 0th on"),
+    ("rrelu", (f32(-1), 0.5, 0.25, True, None), "cannot draw slopes"),
+    ("linalg_matrix_exp", (f32(1, 2),), "square matrices"),
+    ("chain_matmul", ([f32(1)],), "takes matrices"),
+    ("linalg_lstsq", (np.eye(2), np.eye(3), None, None), "no least squares problem"),
+    ("linalg_lstsq", (np.eye(2), np.eye(2), None, "odd"), "driver is 'odd'"),
     ("fake_quantize_per_tensor_affine", (f32(1), 0.1, 300, 0, 255), "zero point 300"),
     ("fake_quantize_per_channel_affine", (f32(1), f32(1), index(0), -1, 0, 255), "no dimension -1"),
     ("istft", (np.ones((3, 2), np.complex64), 8, 2, None, None, True, False, None, None, False), "no istft"),
     ("istft", (np.ones((5, 2), np.complex64), 8, 9, None, None, True, False, None, None, False), "hop length 9"),
     ("istft", (np.ones((5, 2), np.complex64), 8, 2, None, np.zeros(8), True, False, None, None, False), "overlap"),
     ("kthvalue", (number(2), 2, -1, False), "no element of rank 2"),
+    ("mode", (NOTHING, 1, False), "no most frequent element"),
     ("im2col", (np.zeros((2, 0, 4, 4)), [2, 2], [1, 1], [0, 0], [1, 1]), "no window fits"),
     ("mT", (f32(1),), "a matrix"),
     ("gather", (f32(1), 0, index(-1), False), "out of range"),
@@ -450,6 +509,7 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("argmin", (number(1), -2, True), "out of range"),
     ("max", (number(1), 1, False), "out of range"),
     ("min", (number(1), -2, False), "out of range"),
+    ("mode", (number(1), 1, False), "out of range"),
     ("flatten", (number(1), 1, -1), "out of range"),
     ("unfold", (number(1), 1, 1, 1), "out of range"),
     ("unfold", (number(1), 0, 2, 1), "no windows of 2"),  # a number in an array: what lies behind it is not its own
@@ -464,6 +524,7 @@ REFUSALS: list[tuple[str, tuple[Any, ...], str]] = [
     ("sub", (np.array([True]), np.array([True]), 1), "bools"),
     ("rsub", (np.array([True]), True, 1), "bools"),
     ("embedding", (f32(1, 2).reshape(2, 1), f32(0), -1, False, False), "must be integers"),
+    ("frexp", (np.array([1, 2]),), "floating-point"),
     ("remainder", (np.array([True]), np.array([True])), "bools"),
     ("fmod", (np.array([True]), np.array(True)), "bools"),
     ("floor_divide", (np.array([True]), np.array([True])), "bools"),
@@ -607,6 +668,14 @@ def test_a_maximum_of_constant_lists() -> None:
     assert [list(v) for v in run(text, 0)] == [[1, 2]]
 
 
+@pytest.mark.parametrize("options", [[5, 6, *[None] * 6], [6, *[None] * 6], [6, *[None] * 5], [5, 6, *[None] * 5]])
+def test_random_integers_with_and_without_bounds_and_generators(options: list[Any]) -> None:
+    found = op("randint_like", np.zeros(20), *options)
+    least = 5 if options[1] == 6 else 0
+    assert found.dtype == np.float64
+    assert ((least <= found) & (found < 6)).all()
+
+
 def test_factors_of_numbers_are_not_left_out() -> None:
     text = ir("x, y, f: int", "s: int = aten.add(x, y, f); d: int = aten.sub(x, y, f)", "s, d")
     assert list(run(text, 10, 2, 3)) == [16, 4]
@@ -637,3 +706,21 @@ def test_projections_of_an_lstm() -> None:
     np.testing.assert_allclose(y[:, 0, 0], 2 * np.tanh([0.5, 0.25]), rtol=1e-6)
     with pytest.raises(Error, match="of a projected LSTM"):
         op("lstm", x, [hidden, cell], [*params, params[0]], True, 1, 0.0, *[False] * 3)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "least", "most"),
+    [((), 0, 127), ((5,), 0, 4), ((-3, 2), -3, 1), ((120, None), 120, 127), ((-128, None), -128, 127)],
+)
+def test_random_integers_in_place_from_one_bound_to_another_or_to_the_largest(
+    bounds: tuple[Any, ...], least: int, most: int
+) -> None:
+    found = op("random_", np.zeros(4000, np.int8), *bounds, None)
+    assert (found.min(), found.max()) == (least, most)
+
+
+def test_numbers_of_events_of_any_rate() -> None:
+    found = op("poisson", np.array([0.0, 1e30, INF, np.nan, 4.0]), None)
+    assert (found[0], found[2]) == (0, INF) and np.isnan(found[3])
+    assert abs(found[1] / 1e30 - 1) < 1e-12 and found[4] == round(found[4])
+    assert op("poisson", np.zeros((2, 0), np.float32), None).shape == (2, 0)

@@ -5,6 +5,7 @@ Expected results are those of torch 2.13; ``tests/differential/test_corners.py``
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -31,6 +32,7 @@ def halves(*values: Any) -> np.ndarray:
 IMAGE = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
 SMALL = np.array([1e-12 + 3e-13j, -2e-20j, 4 + 3j], np.complex64)
 HUGE_INTEGERS = of(np.int64, 2**60 + 1, 2**60 + 3, -7, -2).reshape(1, 1, 2, 2)
+ROTATED = np.array([[0.5, 0.25], [0.125, 1]], np.float16)
 COLUMNS = np.arange(6, dtype=np.float32).reshape(3, 2).T
 
 VALUES: list[tuple[str, tuple[Any, ...], Any]] = [
@@ -53,8 +55,11 @@ VALUES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("log1p", (SMALL,), np.array([1e-12 + 3e-13j, -2e-20j, np.log(5 + 3j)], np.complex64)),
     ("elu", (f32(0.0, -0.0, 2), -3, 1, -1), f32(0.0, -0.0, 2)),
     ("elu", (f32(0.0, -0.0), 2, -1, 1), f32(-0.0, 0.0)),
+    ("trapezoid", (of(np.int8, 90, 90, 90, 90), 1, -1), number(398)),
+    ("trapezoid", (of(np.uint8, 200, 1, 200), 2, 0), number((401 - 72) * 2)),
     # reductions and norms
     ("std", (np.zeros((0, 2)), None, -3, False), number(NAN, np.float64)),
+    ("embedding_renorm_", (np.array([[3j, 4]], np.complex64), of(np.int64, 0), 1.0, 2.0), np.array([[0.6j, 0.8]], "F")),
     ("_weight_norm", (np.eye(2, dtype="f"), np.array([[2.0, 3]], "f"), 1), np.diag(f32(2, 3))),
     ("_weight_norm", (np.ones((2, 2, 2), "f"), np.full((2, 1, 1), 2, "f"), 1), np.ones((2, 2, 2), "f")),
     ("batch_norm", (f32(5, 5).reshape(2, 1), None, f32(7), None, None, True, 0.1, 0.0, False), [[7], [7]]),
@@ -65,14 +70,26 @@ VALUES: list[tuple[str, tuple[Any, ...], Any]] = [
         (f32(3, NAN, 5).reshape(3, 1), of(np.int64, 0, 1, 2), of(np.int64, 0), False, 2, False, None, False),
         None,
     ),
+    ("linalg_matrix_power", (ROTATED, 2), np.array([[0.28125, 0.375], [0.1875, 1.03125]], np.float16)),
+    ("linalg_cholesky_ex", (np.array([[4.0, 0], [0, NAN]]), False, False), None),
+    # losses
+    ("huber_loss", (f32(0, 4), of(np.float64, 0.5, 0), 0, 2.0), f32(0.125, 6)),
+    ("huber_loss", (halves(0, 4), f32(0.5, 0), 2, 1.0), number(3.625, np.float16)),
+    ("cosine_embedding_loss", (of(np.uint8, 3, 4), of(np.uint8, 6, 8), number(1, np.int64), 0.0, 0), None),
     ("cosine_similarity", (f32(1e30), of(np.float16, 2), 0, 1e-8), number(1)),
     ("binary_cross_entropy_with_logits", (f32(0), of(np.float64, 1), None, None, 0), of(np.float64, np.log(2))),
     ("binary_cross_entropy_with_logits", (f32(0), halves(1), None, None, 2), halves(np.log(2)).reshape(())),
     # linear algebra
     ("addr", (number(3, np.float64), f32(1, 2), f32(2), 1, -1), np.array([[1.0], [-1]])),
     ("addr", (of(bool, True).reshape(1, 1), of(bool, True), of(bool, True, False), 0, 1), np.array([[True, False]])),
+    ("linalg_vecdot", (number(2), number(3), -1), number(6)),
     ("float_power", (f32(-INF, 4), 0.5), of(np.float64, NAN, 2)),
     ("logit", (f32(0.5, 0.75), NAN), f32(0, np.log(3))),
+    (
+        "embedding_renorm_",
+        (np.array([[3.0, 4], [6, 8]]), of(np.int64, -1, 1), 1.0, 2.0),
+        np.array([[3, 4], [0.6, 0.8]]),
+    ),
     ("constant_pad_nd", (of(np.int64, 1, 2), [-1, 0], INF), of(np.int64, 2)),
     # images
     ("upsample_bilinear2d", (IMAGE, [2, 5], False, 7.5, None), None),
@@ -92,6 +109,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("normal", (f32(1), np.ones(1, "F"), None), "a deviation is a real number"),
     ("multinomial", (np.ones((2, 1, 2)), 1, True, None), "a vector or rows of a matrix"),
     ("slice_scatter", (f32(1, 2), f32(2, 1), 0, None, None, -1), "a positive step"),
+    ("rrelu", (f32(1), 0.5, 0.25, False, None), "cannot draw slopes"),
     ("dropout", (of(np.int64, 1), 0.5, True), "cannot be written into a tensor of int64"),
     ("native_dropout", (of(bool, True), 0.5, True), "cannot be written into a tensor of bool"),
     ("feature_alpha_dropout", (np.ones((1, 2), np.uint8), 0.5, True), "cannot be written into a tensor of uint8"),
@@ -100,14 +118,19 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("upsample_nearest2d", (IMAGE, [4, 4], [2.0, 2.0]), "exactly one of"),
     ("adaptive_avg_pool3d", (np.ones((1, 2, 2, 2), "f"), [2]), "the result has 3 sizes, not 1"),
     ("avg_pool2d", (IMAGE, [1, 2], [], [0], False, True, 0), "not divided by 0"),
+    ("huber_loss", (of(np.int64, 1), of(np.int64, 2), 0, 1.0), "not defined on integers"),
+    ("huber_loss", (f32(1), f32(2), 0, 0.0), "up to a distance above 0"),
     ("cosine_similarity", (f32(1), f32(2), 0, -1.0), "must not be negative"),
     ("softshrink", (f32(1), -0.5), "must be finite, not negative"),
     ("softshrink", (f32(1), INF), "must be finite, not negative"),
+    ("rrelu", (f32(1), 0.5, INF, False, None), "cannot draw slopes"),
+    ("exponential_", (f32(1), NAN, None), "a rate above 0"),
     ("uniform_", (f32(1), 0.0, 1e300, None), "does not fit"),
     ("fill", (of(np.uint8, 1), -0.5), "does not fit"),
     ("copy_", (of(np.uint8, 1), -2.0, False), "does not fit"),
     ("cdist", (np.ones((2, 3)), np.ones((2, 3)), 2.0, 3), "no mode 3"),
     ("cdist", (np.ones((2, 3)), np.ones((2, 1)), 2.0, None), "3 and 1 coordinates"),
+    ("pdist", (np.ones((2, 3)), NAN), "no distances by p"),
     ("addr", (of(np.int64, 1).reshape(1, 1), of(np.int64, 1), of(np.int64, 1), 1, 0.5), "multiplied by integers"),
     ("linalg_matrix_norm", (np.ones((2, 2), np.int32), 1.0, [-2, -1], False, 7), "not defined on integers"),
     ("linalg_norm", (np.ones((2, 2, 2)), None, [0, 1, 2], False, None), "of one dimension or of two"),
@@ -118,6 +141,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], str]] = [
     ("grid_sampler_3d", (np.ones((1, 1, 1, 1, 1)), np.ones((1, 1, 1, 1, 3)), 2, 0, False), "not of volumes"),
     ("conv_transpose1d", (np.ones((1, 1, 3)), np.ones((1, 1, 2)), None, [2], [0], [2], 1, [1]), "below the stride"),
     ("im2col", (np.ones((1, 1, 3, 3)), [2, 2], [1], [0, 0], [1, 1]), "images need 2 entries"),
+    ("cholesky_inverse", (np.array([[1.0, 0], [5, 0]]), False), "a 0 on its diagonal"),
     ("nanmean", (f32(1, 2), [0], False, 4), "a mean is a float"),
     ("fft_ifft", (f32(1, 2), -1, 0, None), "no Fourier transform of -1"),
     ("flipud", (number(1),), "no dimension 0"),
@@ -136,6 +160,8 @@ STRIDES: list[tuple[str, tuple[Any, ...], tuple[int, ...]]] = [
     ("mse_loss", (COLUMNS, np.ones((2, 3), "f"), 0), (1, 2)),
     ("l1_loss", (np.ones((2, 3), "f"), COLUMNS, 0), (3, 1)),
     ("smooth_l1_loss", (COLUMNS, COLUMNS, 0, 0.5), (1, 2)),
+    ("huber_loss", (COLUMNS, COLUMNS, 0, 0.5), (1, 2)),
+    ("margin_ranking_loss", (np.ones((2, 3), "f"), np.ones((2, 3), "f"), COLUMNS, 0.5, 0), (1, 2)),
     ("pad", (COLUMNS, [-1, 0], "constant", None), (1, 2)),
     ("pad", (IMAGE.transpose(0, 3, 1, 2), [1, 1], "constant", None), None),
     ("pad", (IMAGE.transpose(0, 3, 1, 2), [0, 1, 1, 0], "circular", None), (18, 6, 3, 1)),
@@ -213,6 +239,17 @@ def test_cells_of_several_element_types_have_the_common_one() -> None:
     for kind, gates in (("gru_cell", 3), ("rnn_tanh_cell", 1)):
         weights = np.ones((gates * 2, 3), np.float32), np.ones((gates * 2, 2))
         assert op(kind, x, h, *weights).dtype == np.float64
+
+
+def test_exponentials_of_small_floats() -> None:
+    found = op("linalg_matrix_exp", np.array([[0, 1], [0, 0]], ml_dtypes.bfloat16))
+    assert found.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(np.asarray(found, np.float32), [[1, 1], [0, 1]])
+
+
+def test_soft_margins_of_complex_numbers() -> None:
+    x, t = np.array([1 + 1j, -2j], np.complex64), np.array([1, 1j], np.complex64)
+    np.testing.assert_allclose(op("soft_margin_loss", x, t, 0), np.log(1 + np.exp(-t * x)), rtol=1e-6)
 
 
 def test_windows_of_integers_leave_spectra_in_the_precision_of_the_signal() -> None:

@@ -29,8 +29,11 @@ LARGE: dict[str, tuple[Any, ...]] = {
     "bilinear": (COLUMN, COLUMN, np.ones((1024, 1, 1), np.float32), None),
     "bincount": (np.array([MIB]), None, 0),
     "block_diag": ([VECTOR, COLUMN],),
+    "cartesian_prod": ([VECTOR, VECTOR],),
     "cdist": (COLUMN, COLUMN, 2.0, None),
     "chunk": (FLAGS[: 1 << 15], 1 << 15, 0),
+    "combinations": (VECTOR, 2, False),
+    "cov": (COLUMN, 1, None, None),
     "cross": (np.ones((1024, 1, 3), np.float32), np.ones((1, 1024, 3), np.float32), None),
     "diag": (VECTOR, 0),
     "diag_embed": (VECTOR, 0, 0, 1),
@@ -38,11 +41,16 @@ LARGE: dict[str, tuple[Any, ...]] = {
     "embedding": (ROW, np.zeros(1024, np.int64), -1, False, False),
     "eye": (1024, None, None, None, None),
     "full": ([1024, 1024], 1, None, None, None, None),
+    "histc": (VECTOR, MIB, 0, 2),
     "hypot": (ROW, COLUMN),
     "inner": (COLUMN, COLUMN),
     "isclose": (ROW, COLUMN, 1e-5, 1e-8, False),
     "kron": (ROW, COLUMN),
+    "linalg_qr": (np.ones((2048, 1)), "complete"),
+    "linalg_svd": (np.ones((2048, 1)), True, None),
+    "linalg_svd_by": (np.ones((1, 2048)), True, None),
     "linspace": (0.0, 1.0, MIB, None, None, None, None),
+    "logspace": (0.0, 1.0, MIB, 10.0, None, None, None, None),
     "masked_fill": (ROW, MASK.T, 2.0),
     "masked_select": (ROW, MASK.T),
     "masked_scatter": (ROW, ~MASK.T, VECTOR),
@@ -71,12 +79,14 @@ LARGE: dict[str, tuple[Any, ...]] = {
     "tile": (VECTOR, [1024]),
     "tril_indices": (1024, 1024, 0, 4, None, None, None),
     "unbind": (FLAGS[: 1 << 15], 0),
+    "vander": (VECTOR, 1024, False),
     "where": (FLAGS,),
     "zeros": ([1024, 1024], None, None, None, None),
 }
 """Operands."""
 
 LISTS = {"chunk", "split", "tensor_split", "unbind", "where"}
+SEVERAL = {"linalg_qr": 2, "linalg_svd": 3, "linalg_svd_by": 3}
 
 
 def literal(value: Any) -> str | None:
@@ -105,10 +115,12 @@ def program(op: str, operands: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
         for i, value in enumerate(operands)
         if literal(value) is not None
     )
+    names = [f"%z{i}" for i in range(SEVERAL.get(op, 1))]
     type = "Tensor[]" if op in LISTS else "Tensor"
+    results = ", ".join(f"{name} : {type}" for name in names)
     arguments = ", ".join(f"%x{i}" for i in range(len(operands)))
     kind = op.removesuffix("_by")
-    text = f"graph({inputs}):\n{constants}  %z0 : {type} = aten::{kind}({arguments})\n  return (%z0)\n"
+    text = f"graph({inputs}):\n{constants}  {results} = aten::{kind}({arguments})\n  return ({', '.join(names)})\n"
     return model_of(text), feeds
 
 

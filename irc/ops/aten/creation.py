@@ -75,7 +75,7 @@ FAMILY.each(
 )
 FAMILY.each("clone", value_operands=())
 FAMILY.shape("clone")(like_first)
-FAMILY.shape("bernoulli")(like_first_if_float)
+FAMILY.shape("bernoulli", "poisson")(like_first_if_float)
 
 
 @FAMILY.shape(
@@ -106,7 +106,7 @@ def arange(c: Call) -> Type:
     return TensorType(dtype, (range_length(start, end, step),))
 
 
-@FAMILY.shape("linspace")
+@FAMILY.shape("linspace", "logspace")
 def evenly(c: Call) -> Type:
     given = c.arg("dtype")
     dtype = DType.FLOAT if given is None and _is_real(c) else element_type(given)

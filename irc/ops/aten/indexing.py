@@ -64,7 +64,7 @@ FAMILY.each("cat", size=sizes.listed)
 FAMILY.each("select_scatter slice_scatter", scatters=True)
 FAMILY.shape(
     *"""
-    flip fliplr flipud roll tril triu index_add index_copy index_fill index_put scatter scatter_add
+    flip fliplr flipud roll tril triu index_add index_copy index_fill index_put index_reduce put scatter scatter_add
     scatter_reduce as_strided_scatter diagonal_scatter select_scatter slice_scatter
     """.split()
 )(like_first)

@@ -103,11 +103,11 @@ SIGNALS = """
     """
 
 FAMILY = TorchFamily(ROWS + SIGNALS)
-FAMILY.each("cross", size=sizes.broadcast)
+FAMILY.each("cross linalg_pinv", size=sizes.broadcast)
 FAMILY.each("mm bmm matmul mv", widened=(0, 1), value_operands=())
 FAMILY.each("addmm baddbmm", widened=(0, 1, 2), value_operands=())
 FAMILY.each("linear bilinear", widened=(1, 2, 3), value_operands=())
-FAMILY.shape("linalg_inv")(like_first)
+FAMILY.shape("cholesky", "linalg_cholesky", "linalg_inv", "linalg_matrix_exp", "linalg_matrix_power")(like_first)
 
 
 def _product(a: TensorType, b: TensorType, c: Call) -> Shape | None:

@@ -119,8 +119,9 @@ ROWS = """
 
 FAMILY = TorchFamily(ROWS)
 FAMILY.each(  # also where they sum or average what the operands, spread to one shape, give
-    "binary_cross_entropy binary_cross_entropy_with_logits cosine_similarity l1_loss mse_loss pairwise_distance "
-    "smooth_l1_loss",
+    "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity hinge_embedding_loss "
+    "huber_loss kl_div l1_loss margin_ranking_loss mse_loss pairwise_distance poisson_nll_loss smooth_l1_loss "
+    "soft_margin_loss triplet_margin_loss",
     size=sizes.broadcast,
 )
 FAMILY.each(
@@ -147,7 +148,7 @@ FAMILY.each("scaled_dot_product_attention", effects=Effects.RANDOM, random_switc
 
 # -- normalisation ------------------------------------------------------------
 
-FAMILY.shape("alpha_dropout", "dropout", "feature_alpha_dropout", "feature_dropout")(like_first)
+FAMILY.shape("alpha_dropout", "dropout", "feature_alpha_dropout", "feature_dropout", "renorm")(like_first)
 
 
 FAMILY.shape(*"batch_norm instance_norm layer_norm group_norm rms_norm native_layer_norm native_group_norm".split())(
@@ -332,8 +333,8 @@ def cell(c: Call) -> tuple[Type, ...]:
 
 @FAMILY.shape(
     *"""
-    binary_cross_entropy binary_cross_entropy_with_logits cross_entropy_loss l1_loss mse_loss nll_loss nll_loss_nd
-    smooth_l1_loss
+    binary_cross_entropy binary_cross_entropy_with_logits cross_entropy_loss hinge_embedding_loss huber_loss kl_div l1_loss
+    mse_loss nll_loss nll_loss_nd poisson_nll_loss smooth_l1_loss soft_margin_loss
     """.split()
 )
 def loss(c: Call) -> Type:

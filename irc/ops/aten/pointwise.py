@@ -28,6 +28,7 @@ from irc.ops.algebra import (
 from irc.ops.aten.call import (
     Call,
     TorchFamily,
+    as_float,
     element_type,
     floats,
     if_float,
@@ -304,6 +305,9 @@ def magnitude(c: Call) -> Type:
     return TensorType(x.dtype if x.dtype is not None and (x.dtype.is_integer or x.dtype.is_float) else None, x.shape)
 
 
+FAMILY.shape("polygamma")(lambda c: TensorType(as_float(c.tensor("self").dtype), c.tensor("self").shape))
+
+
 # -- activation functions, softmax ---------------------------------------------
 
 
@@ -401,7 +405,7 @@ def glu(value: Expression, gate: Expression) -> Expression:
 
 # -- shapes -------------------------------------------------------------------
 
-FAMILY.shape("prelu", "_softmax", "_log_softmax")(like_first_if_float)
+FAMILY.shape("prelu", "rrelu", "_softmax", "_log_softmax")(like_first_if_float)
 
 
 @FAMILY.shape("softmax", "log_softmax")

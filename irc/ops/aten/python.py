@@ -9,7 +9,7 @@ as ``(*)``; these rows name the container that it goes into and comes from. ``k`
 from __future__ import annotations
 
 from irc.ir.polynomials import product
-from irc.ir.types import Shape, Type
+from irc.ir.types import DType, Shape, TensorType, Type
 from irc.ops import Effects, Movement, sizes
 from irc.ops.aten.call import Call, TorchFamily
 
@@ -165,3 +165,9 @@ def numel(c: Call) -> tuple[Type, ...]:
     if shape is not None and product(shape) is not None:
         c.tell(c.node.outputs[0], product(shape))
     return ()
+
+
+@FAMILY.shape("frexp")
+def frexp(c: Call) -> tuple[Type, ...]:
+    x = c.tensor(0)
+    return () if c.is_number() else (x, TensorType(DType.INT32, x.shape))

@@ -15,6 +15,7 @@ from irc.ops.aten.call import (
     if_float,
     is_integral,
     like_first,
+    like_first_if_float,
     resized,
     result_type,
 )
@@ -97,8 +98,9 @@ ROWS = """
     """
 
 FAMILY = TorchFamily(ROWS)
-FAMILY.each("allclose isclose", size=sizes.broadcast)
+FAMILY.each("allclose dist isclose", size=sizes.broadcast)
 FAMILY.shape("msort")(like_first)
+FAMILY.shape("logcumsumexp")(like_first_if_float)
 
 
 def reduced(c: Call) -> Shape | None:
@@ -169,7 +171,7 @@ def some(c: Call) -> Type | tuple[Type, ...]:
 FAMILY.shape("count_nonzero", "argmax", "argmin")(lambda c: TensorType(DType.INT64, reduced(c)))
 
 
-@FAMILY.shape("median", "kthvalue")
+@FAMILY.shape("median", "nanmedian", "mode", "kthvalue")
 def chosen(c: Call) -> Type | tuple[Type, ...]:
     x = c.tensor(0)
     if len(c.node.outputs) == 1:

@@ -1,4 +1,4 @@
-"""Special functions that NumPy lacks: erfc, erf's inverse, log-gamma and its derivative, Bessel's.
+"""Special functions that NumPy lacks: erfc, erf's inverse, log-gamma and derivatives, Bessel's.
 
 Each takes ``(x, out)`` float arrays of one shape and type, where ``out`` may be ``x``. They are computed in
 float64, element by element where Python's ``math`` has them: they are rare.
@@ -119,7 +119,7 @@ def _i1(x: Array) -> Array:
         return np.where(np.abs(x) > _BEYOND, np.copysign(np.inf, x), scaled * np.exp(np.abs(x)))
 
 
-# -- the logarithm of gamma next to its zeros ------------------------------------
+# -- derivatives of digamma ------------------------------------------------------
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 
@@ -138,6 +138,38 @@ def _zeta(s: int, x: Array) -> Array:
         power = power / np.square(far)
     return found
 
+
+def _polygamma(n: int, x: Array) -> Array:
+    """Polygamma, below one half too: terms summed from ``x`` on, both sides of 0 by themselves.
+
+    The sum of ``(x + k) ** -s`` over negative ``x + k`` is the difference of two sums over positive ones.
+    """
+    s, sign = n + 1, (-1) ** (n + 1)
+    negative = x < 0.5
+    rest = x - np.rint(x)
+    is_pole = negative & (rest == 0)
+    above = np.where(negative, np.where(rest > 0, rest, 1 + rest), x)
+    below = np.where(negative & ~is_pole, np.where(rest > 0, 1 - rest, -rest), 1.0)
+    near = _zeta(s, np.where(is_pole, 1.0, above))
+    two_sided = (near + sign * _zeta(s, below)) - sign * _zeta(s, np.where(negative, 1 - x, 1.0))
+    total = np.where(is_pole, np.inf, np.where(negative, two_sided, near))
+    return sign * safely(math.gamma)(s) * np.where(np.isnan(x), x, total)
+
+
+def polygamma(n: int) -> Function:
+    """The ``n`` th derivative of digamma; for infinities, what torch gives."""
+    if n == 0:
+        return digamma
+    far = (0.0, math.nan) if n == 1 else (math.nan, (-1) ** (n + 1) * math.inf)
+
+    def compute(x: Array) -> Array:
+        found = _polygamma(n, np.where(np.isinf(x), 1.0, x))
+        return np.where(np.isinf(x), np.where(x > 0, *far), found)
+
+    return _in_double(compute)
+
+
+# -- the logarithm of gamma next to its zeros ------------------------------------
 
 _GAMMA = 0.5772156649015329
 _LESS_ONE = [0.0, 0.0, *(float(_zeta(k, np.array(2.0))) for k in range(2, 40))]

@@ -126,6 +126,14 @@ def linspace(start: Any, end: Any, steps: int, dtype: int | None = None, *option
     return _evenly(start, end, steps, element).astype(element)
 
 
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: int | None = None, *options: Any) -> Array:
+    element = dtype_of(dtype, _type_between(start, end))
+    exponents = _evenly(start, end, steps, FLOAT64 if element == FLOAT32 else element)
+    if element.kind == "c":
+        return np.power(complex(base), exponents).astype(element)
+    return np.power(float(base), exponents.astype(np.float64)).astype(element)
+
+
 def _evenly(start: Any, end: Any, steps: int, element: AnyDType) -> Array:
     """Evenly spaced numbers from ``start`` to ``end``, elements of ``element``; floats in between."""
     if np.ndim(start) or np.ndim(end):
@@ -209,6 +217,9 @@ def as_tensor(data: Any, dtype: int | None = None, *options: Any) -> Array:
 _BLOCK = 1 << 16
 """How many numbers are drawn by weights between two looks at the clock."""
 
+_LARGE_RATE = float(1 << 60)
+"""Rates up to this one have numbers of events that 64 bits hold."""
+
 _GENERATOR: Any = np.random.default_rng()
 
 
@@ -242,6 +253,16 @@ def _integers(low: int, high: int, shape: Sequence[int]) -> Array:
     if low >= high:
         raise Error("IRC424", f"there is no integer from {low} to below {high}")
     return np.asarray(_GENERATOR.integers(low, high - 1, check_size(shape, INT64), endpoint=True))
+
+
+def randint_like(x: Array, *arguments: Any) -> Array:
+    """``(high, options)`` or ``(low, high, options)``, both with or without a generator before."""
+    count = len(arguments)
+    bounds = 2 if count in (2, 8) or (count == 7 and isinstance(arguments[1], int)) else 1
+    low, high = (0, arguments[0]) if bounds == 1 else arguments[:2]
+    options = arguments[bounds:][-5:]
+    out = full_like(x, 0, *options)
+    return overwrite(out, _integers(int(low), int(high), x.shape).astype(out.dtype))
 
 
 def randperm(n: int, dtype: int | None = 4, *options: Any) -> Array:
@@ -293,6 +314,19 @@ def multinomial(x: Array, num_samples: int, replacement: bool = False, *ignored:
     return drawn.reshape(*x.shape[:-1], num_samples)
 
 
+def poisson(x: Array, *ignored: Any) -> Array:
+    """Numbers of events of these rates. Of very large ones they are normally distributed."""
+    rates = x.astype(np.float64)
+    if (rates < 0).any():
+        raise Error("IRC424", "a rate is negative")
+    is_large = ~(rates <= _LARGE_RATE)  # or is not a number
+    found = np.asarray(_GENERATOR.poisson(np.where(is_large, 0.0, rates)), np.float64)
+    if is_large.any():
+        spread = np.sqrt(np.where(np.isfinite(rates), rates, 0.0))
+        found = np.where(is_large, rates + spread * _gaussian(x.shape), found)
+    return found.astype(x.dtype)
+
+
 def _drawn_into(draw: Callable[..., Any], x: Array, *parameters: Any) -> Array:
     check_writable(x)
     np.copyto(x, draw(x, *(p for p in parameters if p is not None)), casting="unsafe")
@@ -326,6 +360,30 @@ def _ones(x: Array, p: Any = 0.5) -> Array:
     except ValueError:
         raise Error("IRC421", f"probabilities of shape {list(np.shape(p))} for one of {list(x.shape)}") from None
     return np.asarray(uniform(x.shape) < chances)
+
+
+def _exponentials(x: Array, rate: float = 1.0) -> Array:
+    if not rate > 0:
+        raise Error("IRC424", f"exponential numbers have a rate above 0, not {rate}")
+    return _GENERATOR.exponential(1 / rate, check_size(x.shape, FLOAT64))
+
+
+def random_(x: Array, *arguments: Any) -> Array:
+    """``(generator)``, ``(to, generator)`` or ``(from, to, generator)``; ``to``: the type's limit."""
+    check_writable(x)
+    bounds = arguments[:-1] if arguments and arguments[-1] is None else arguments
+    both: tuple[Any, ...] = (0, *bounds, None)[:2] if len(bounds) < 2 else bounds
+    low, high = both
+    np.copyto(x, _integers(low, _beyond(x.dtype) if high is None else high, x.shape), casting="unsafe")
+    return x
+
+
+def _beyond(dtype: np.dtype[Any]) -> int:
+    """One more than the largest integer to draw: as far as the element type reaches and floats are exact."""
+    if dtype.kind == "c":
+        raise Error("IRC423", "random integers are not complex numbers")
+    digits = {"f": {2: 11, 4: 24, 8: 53}, "V": {2: 8}}.get(dtype.kind, {}).get(dtype.itemsize)
+    return 2**digits + 1 if digits else 2 if dtype.kind == "b" else int(np.iinfo(dtype).max) + 1
 
 
 # -- Dropout, of elements or whole channels ------------------------------------
@@ -407,6 +465,7 @@ table(
     normal_=partial(_drawn_into, _normals),
     uniform_=partial(_drawn_into, _between),
     bernoulli_=partial(_drawn_into, _ones),
+    exponential_=partial(_drawn_into, _exponentials),
     dropout=bound(_dropout, features=False),
     feature_dropout=bound(_dropout, features=True),
     alpha_dropout=bound(_alpha_dropout, features=False),

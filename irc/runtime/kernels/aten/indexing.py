@@ -19,6 +19,7 @@ from irc.runtime.kernels.aten.element_types import (
     check_writable,
     element_of,
     is_floating,
+    is_integral,
     single,
     wide,
 )
@@ -257,11 +258,65 @@ def _scatter_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str
     return x
 
 
+def _index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
+    """As `_scatter_reduce`, whole slices of ``source``."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise Error("IRC423", f"reduce is {reduce!r}; it must be 'prod', 'mean', 'amax' or 'amin'")
+    target, given = _vector(x), _vector(source)
+    at = axis_in(dim, target.ndim)
+    _slices(target, dim, index, given)  # which refuses what does not fit
+    places = np.expand_dims(index.reshape(-1), tuple([i for i in range(target.ndim) if i != at]))
+    _scatter_reduce(target, dim, np.broadcast_to(places, given.shape), given, reduce, include_self)
+    return x
+
+
+def embedding_renorm_(x: Array, indices: Array, max_norm: float, norm_type: float) -> Array:
+    """The rows that indices name are made no longer than ``max_norm``."""
+    check_writable(x)
+    if is_integral(x.dtype):
+        raise Error("IRC423", f"rows of {x.dtype.name} have no length; convert them first")
+    if x.ndim != 2 or (indices.size and not -len(x) <= indices.min() <= indices.max() < len(x)):
+        raise Error("IRC420", f"indices name no rows of a tensor of shape {list(x.shape)}")
+    rows = np.unique(np.where(indices < 0, indices + len(x), indices))
+    lengths = np.linalg.norm(np.abs(x[rows]).astype(np.float64), norm_type, 1)
+    is_long = lengths > max_norm
+    x[rows[is_long]] *= (max_norm / (lengths[is_long, None] + 1e-7)).astype(x.dtype)
+    return x
+
+
 def _take_flat(x: Array, index: Array) -> Array:
     try:
         return np.asarray(x.reshape(-1)[index], order="C").reshape(index.shape)
     except IndexError as error:
         raise _out_of_range(error) from None
+
+
+def _put_flat(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """Write ``source`` to the places that ``index`` counts as if ``x`` were a vector."""
+    check_writable(x)
+    check_same_type(x, source)
+    if index.dtype != INT64 or index.size != source.size:
+        given = f"{index.size} indices of {index.dtype.name}"
+        raise Error("IRC421", f"put takes an index of int64 for each of {source.size} elements, not {given}")
+    if index.size and not -x.size <= index.min() <= index.max() < x.size:
+        raise Error("IRC420", f"an index is out of range for a tensor of {x.size} elements")
+    if index.size:
+        places = np.unravel_index(index.reshape(-1) % x.size, x.shape or (1,))
+        _put(_vector(x), places, source.reshape(-1), accumulate)
+    return x
+
+
+def fill_diagonal_(x: Array, value: Any, wrap: bool = False) -> Array:
+    """``wrap`` goes on below the diagonal of a tall matrix, after a row without."""
+    check_writable(x, one_value=True)
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) > 1):
+        raise Error("IRC421", f"a tensor of shape {list(x.shape)} has no diagonal; its sizes must be the same")
+    places: Sequence[Array] = [counting(min(x.shape))] * x.ndim
+    if wrap and x.ndim == 2 and x.size:
+        flat = counting(-(-x.size // (x.shape[1] + 1))) * (x.shape[1] + 1)
+        places = [flat // x.shape[1], flat % x.shape[1]]
+    x[tuple(places)] = element_of(value, x.dtype)
+    return x
 
 
 def take_along_dim(x: Array, indices: Array, dim: int | None = None) -> Array:
@@ -446,7 +501,47 @@ def _is_fast(weight: Array, factors: Array | None) -> bool:
     return weight.dtype != np.float64 and is_dense
 
 
-both(index_put=_put, index_fill=_index_fill)
+# -- elements joined by the group that each belongs to -------------------------
+
+
+_REDUCTIONS: dict[str, tuple[np.ufunc, float]] = {
+    "sum": (np.add, 0),
+    "mean": (np.add, 0),
+    "prod": (np.multiply, 1),
+    "max": (np.maximum, -np.inf),
+    "min": (np.minimum, np.inf),
+}
+"""By name: how two elements are joined, and what nothing is."""
+
+
+def segment_reduce(x: Array, reduce: str, *options: Any) -> Array:
+    """Segments of neighbours along ``axis``: of the ``lengths`` given, or from one offset to the next."""
+    lengths, indices, offsets, axis, _, initial = filled(options, None, None, None, 0, False, None)
+    at = axis_in(axis, x.ndim)
+    if reduce not in _REDUCTIONS or not is_floating(x.dtype) or not x.size:
+        raise Error("IRC424", f"segment_reduce has no {reduce!r} of {x.dtype.name}{list(x.shape)}")
+    if offsets is not None:
+        lengths = np.diff(offsets, axis=-1)
+    if indices is not None or lengths is None or lengths.dtype.kind != "i":
+        raise Error("IRC424", "segment_reduce takes lengths or offsets, integers")
+    if lengths.ndim != at + 1 or lengths.shape[:at] != x.shape[:at]:
+        raise Error("IRC421", f"segments of shape {list(lengths.shape)} do not fit {list(x.shape)} along {at}")
+    if (lengths < 0).any() or (lengths.sum(-1) != x.shape[at]).any():
+        raise Error("IRC424", f"lengths of segments must not be negative, and amount to {x.shape[at]}")
+    join, nothing = _REDUCTIONS[reduce]
+    shape = check_size((*lengths.shape, *x.shape[at + 1 :]), x.dtype)
+    found = np.full(shape, nothing if initial is None else initial, np.promote_types(x.dtype, np.float32))
+    for place in np.ndindex(lengths.shape[:-1]):
+        sizes: Array = lengths[place]
+        combine_at(join, found[place], [counting(sizes.size).repeat(sizes)], x[place])
+    if reduce == "mean":
+        counts = lengths.reshape(*lengths.shape, *(1,) * (found.ndim - lengths.ndim))
+        empty = np.nan if initial is None else found
+        found = np.where(counts > 0, found / np.maximum(counts, 1), empty)
+    return found.astype(x.dtype)
+
+
+both(index_put=_put, put=_put_flat, index_fill=_index_fill)
 both(
     in_order=True,
     index_copy=_index_copy,
@@ -454,6 +549,7 @@ both(
     scatter=_scatter,
     scatter_add=partial(_scatter_by, np.add),
     scatter_reduce=_scatter_reduce,
+    index_reduce=_index_reduce,
 )
 table(
     take=_take_flat,

@@ -1,9 +1,11 @@
-"""Linear algebra: products of matrices and vectors, inverses, norms, diagonals."""
+"""Linear algebra: products of matrices and vectors, solving, functions of matrices, factors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from irc.ops.aten.promotion import promote
 from irc.runtime.bounds import check_bytes
 from irc.runtime.kernels.aten import pointwise
 from irc.runtime.kernels.aten.element_types import (
+    FLOAT32,
+    INT64,
     dtype_of,
     is_integral,
     real_type,
@@ -28,6 +32,7 @@ from irc.runtime.kernels.matmul import matrix_product
 from irc.runtime.kernels.numerics import widened
 from irc.runtime.kernels.registry import bound
 from irc.runtime.kernels.support import Array, axes_in, axis_in, check_size, common_shape, in_rows, is_half, shapes_of
+from irc.runtime.values import is_array
 
 
 def _checked(a: Array, b: Array, out_dtype: int | None = None, *, ranks: tuple[int, int]) -> Array:
@@ -215,6 +220,10 @@ def column_major(x: Array) -> Array:
     return np.swapaxes(np.ascontiguousarray(np.swapaxes(x, -1, -2)), -1, -2) if x.ndim > 1 else np.ascontiguousarray(x)
 
 
+def _adjoint(x: Array) -> Array:
+    return np.conjugate(np.swapaxes(x, -1, -2))
+
+
 def solved(compute: Callable[..., Any], *arguments: Any) -> Any:
     """What ``compute`` gives; IRC424 if NumPy reports that there is no result."""
     try:
@@ -227,7 +236,67 @@ def inverse(x: Array) -> Array:
     return column_major(solved(np.linalg.inv, square(x, "an inverse")))
 
 
+def cholesky(x: Array, upper: bool = False) -> Array:
+    """Of the lower triangle."""
+    lower = solved(np.linalg.cholesky, square(x, "Cholesky's decomposition"))
+    return column_major(_adjoint(lower) if upper else lower)
+
+
 # -- decompositions and what follows from them -----------------------------------
+
+
+def solve(a: Array, b: Array, left: bool = True) -> Array:
+    """The solution of ``a x = b`` or ``x a = b``; b is matrices, or vectors if shaped like rows of ``a``."""
+    square(a, "a system of equations")
+    if a.dtype != b.dtype:
+        raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")
+    is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
+    if not left and is_vector:
+        raise Error("IRC421", "vectors are solved for from the left only")
+    if not left:
+        turned = solved(np.linalg.solve, np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2))
+        return np.ascontiguousarray(np.swapaxes(turned, -1, -2))
+    found = solved(np.linalg.solve, a, b[..., None] if is_vector else b)
+    return column_major(found[..., 0] if is_vector else found)
+
+
+def linalg_svd(x: Array, full_matrices: bool = True, driver: str | None = None) -> tuple[Array, Array, Array]:
+    matrices(x, "a singular value decomposition")
+    if full_matrices:
+        check_size((*x.shape[:-2], *[max(x.shape[-2:])] * 2), x.dtype)
+    u, s, vh = solved(np.linalg.svd, x, full_matrices)
+    return column_major(u), s, column_major(vh)
+
+
+def linalg_svdvals(x: Array, driver: str | None = None) -> Array:
+    return solved(partial(np.linalg.svd, compute_uv=False), matrices(x, "a singular value"))
+
+
+def linalg_eigh(x: Array, uplo: str = "L") -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors by the lower or upper triangle."""
+    if uplo not in ("L", "U", "l", "u"):
+        raise Error("IRC424", f"UPLO is {uplo!r}; it must be 'L' or 'U'")
+    values, vectors = solved(np.linalg.eigh, square(x, "an eigenvalue decomposition"), uplo.upper())
+    return values, column_major(vectors)
+
+
+def linalg_slogdet(x: Array) -> tuple[Array, Array]:
+    sign, log = np.linalg.slogdet(square(x, "a determinant"))
+    return np.asarray(sign), np.asarray(log)
+
+
+def logdet(x: Array) -> Array:
+    sign, log = linalg_slogdet(x)
+    if x.dtype.kind == "c":
+        return np.asarray(log + np.log(sign))
+    return np.where(sign < 0, x.dtype.type(np.nan), log)
+
+
+def linalg_matrix_power(x: Array, n: int) -> Array:
+    if is_half(x.dtype) and n >= 0:
+        return linalg_matrix_power(x.astype(FLOAT32), n).astype(x.dtype)
+    square(x, "a power of a matrix", any_type=n >= 0 and x.dtype.kind in "iu")
+    return np.array(solved(np.linalg.matrix_power, x, n), order="C")
 
 
 _MATRIX_NORMS = ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
@@ -291,6 +360,243 @@ def block_diag(blocks: Sequence[Array]) -> Array:
     return out
 
 
+def linalg_qr(x: Array, mode: str = "reduced") -> tuple[Array, Array]:
+    if mode not in ("reduced", "complete", "r"):
+        raise Error("IRC424", f"qr's mode is {mode!r}; it must be 'reduced', 'complete' or 'r'")
+    matrices(x, "a QR decomposition")
+    if mode == "complete":
+        check_size((*x.shape[:-1], x.shape[-2]), x.dtype)
+    q, r = np.linalg.qr(x, "complete" if mode == "complete" else "reduced")
+    return np.empty(0, x.dtype) if mode == "r" else column_major(q), column_major(r)
+
+
+# -- equations, eigenvalues, pseudoinverses ------------------------------------
+
+
+def linalg_eigvals(x: Array) -> Array:
+    found: Array = solved(np.linalg.eigvals, square(x, "an eigenvalue"))
+    return found.astype(np.result_type(x.dtype, np.complex64))
+
+
+def of_many(factors: Sequence[Array]) -> Array:
+    """The product of several matrices in the cheapest order; the first may be a row, the last a column."""
+    if len(factors) < 2:
+        raise Error("IRC421", f"multi_dot takes two tensors or more, not {len(factors)}")
+    if any(x.dtype != factors[0].dtype for x in factors):
+        raise Error("IRC423", "multi_dot takes tensors of one element type; convert them")
+    if any(x.ndim != 2 for x in factors[1:-1]) or not {factors[0].ndim, factors[-1].ndim} <= {1, 2}:
+        raise Error("IRC421", f"multi_dot takes matrices, and vectors at its ends, not {shapes_of(*factors[:8])}")
+    if any(a.shape[-1] != b.shape[0] for a, b in pairwise(factors)):
+        raise Error("IRC421", f"tensors of shapes {shapes_of(*factors[:8])} cannot be multiplied")
+    dtype = factors[0].dtype
+    check_size((*factors[0].shape[:-1], *factors[-1].shape[1:]), dtype)
+    found = np.linalg.multi_dot([x.astype(wide(dtype), copy=False) for x in factors])
+    return np.asarray(found, order="C").astype(dtype, copy=False)
+
+
+# -- triangular matrices -------------------------------------------------------
+
+
+def linalg_solve_triangular(a: Array, b: Array, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
+    """``x`` in ``a x = b``, or in ``x a = b``, of the element type of ``a``.
+
+    Only one triangle of ``a`` is read, perhaps without its diagonal. Singular matrices give infinities and NaNs.
+    """
+    square(a, "a system of equations")
+    if b.ndim < 2 or b.shape[-2 if left else -1] != a.shape[-1]:
+        raise Error("IRC421", f"no system of equations has the shapes {list(a.shape)} and {list(b.shape)}")
+    if left:
+        return column_major(_substituted(a, b, upper, unitriangular))
+    turned = _substituted(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not upper, unitriangular)
+    return column_major(np.swapaxes(turned, -1, -2))
+
+
+def _substituted(a: Array, b: Array, upper: bool, unitriangular: bool) -> Array:
+    batch = common_shape(a.shape[:-2], b.shape[:-2])
+    x = np.empty(check_size((*batch, *b.shape[-2:]), a.dtype), a.dtype)
+    np.copyto(x, b.real if b.dtype.kind == "c" != a.dtype.kind else b, casting="unsafe")
+    n = a.shape[-1]
+    for i in reversed(range(n)) if upper else range(n):
+        known = slice(i + 1, None) if upper else slice(None, i)
+        x[..., i : i + 1, :] -= a[..., i : i + 1, known] @ x[..., known, :]
+        if not unitriangular:
+            x[..., i, :] /= a[..., i, i, None]
+    return x
+
+
+def triangular_solve(
+    b: Array, a: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Array, Array]:
+    if a.dtype != b.dtype:
+        raise Error("IRC423", f"a system of equations of {a.dtype.name} and {b.dtype.name}: convert one")
+    square(a, "a system of equations")
+    turned = np.swapaxes(a, -1, -2) if transpose else a
+    solution = linalg_solve_triangular(turned, b, upper != transpose, True, unitriangular)
+    return solution, column_major(np.broadcast_to(a, (*solution.shape[:-2], *a.shape[-2:])).copy())
+
+
+# -- pseudoinverses ------------------------------------------------------------
+
+
+def linalg_pinv(x: Array, *given: Any) -> Array:
+    """``linalg_pinv(x, rcond, hermitian)`` or ``linalg_pinv(x, atol, rtol, hermitian)``."""
+    tolerances = [v for v in given if not isinstance(v, bool)]
+    atol, rtol = tolerances if len(tolerances) == 2 else (0.0, *tolerances) if tolerances else (None, None)
+    is_hermitian = len(given) > len(tolerances) and bool(given[-1])
+    matrices(x, "a pseudoinverse")
+    rows, columns = x.shape[-2:]
+    if is_hermitian:
+        square(x, "a pseudoinverse of a Hermitian matrix")
+    if not x.size:
+        return np.empty((*x.shape[:-2], columns, rows), x.dtype)
+    if rtol is None:
+        least = np.finfo(x.dtype).eps * max(rows, columns)
+        rtol = least if atol is None else np.where(np.greater(atol, 0), 0, least)
+    if is_hermitian:
+        values, right = solved(np.linalg.eigh, x)
+        left = _adjoint(right)
+    else:
+        u, values, vh = solved(np.linalg.svd, x, False)
+        left, right = _adjoint(u), _adjoint(vh)
+    sizes = np.abs(values)
+    limit = np.maximum(_column(0.0 if atol is None else atol), _column(rtol) * sizes.max(-1, keepdims=True))
+    inverted = np.where(sizes > limit, 1 / values, 0).astype(values.dtype)
+    return np.asarray((right * inverted[..., None, :]) @ left, order="C")
+
+
+def _column(tolerance: Any) -> Any:
+    """A tolerance for each matrix, as it goes with a row of values for each."""
+    return tolerance[..., None] if is_array(tolerance) else tolerance
+
+
+# -- exponentials --------------------------------------------------------------
+
+_PADE = (
+    64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+    670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1,
+)  # fmt: skip
+_REACH = 5.371920351148152
+"""Up to this norm the quotient of polynomials with these coefficients is exact to the last digit (Higham, 2005)."""
+
+
+def linalg_matrix_exp(x: Array) -> Array:
+    """Scaled down until the quotient is exact, then squared as often as it was halved."""
+    if x.dtype.kind == "V":
+        return linalg_matrix_exp(x.astype(FLOAT32)).astype(x.dtype)
+    square(x, "an exponential of a matrix")
+    if not x.size:
+        return x.copy()
+    a = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+    norms = np.abs(a).sum(-2).max(-1)
+    is_finite = np.isfinite(norms)
+    a[~is_finite] = 0
+    halvings = np.ceil(np.log2(np.maximum(np.where(is_finite, norms, 0) / _REACH, 1))).astype(np.int64)
+    a = a / 2.0 ** halvings[..., None, None]
+    even, odd, power = np.zeros_like(a), np.zeros_like(a), np.broadcast_to(np.eye(a.shape[-1]), a.shape)
+    for i, coefficient in enumerate(_PADE):
+        if i % 2:
+            odd = odd + coefficient * power
+            power = power @ (a @ a)
+        else:
+            even = even + coefficient * power
+    odd = a @ odd
+    found: Array = solved(np.linalg.solve, even - odd, even + odd)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(int(halvings.max(initial=0))):
+            found = np.where((i < halvings)[..., None, None], found @ found, found)
+        found[~is_finite] = np.nan
+        return found.astype(x.dtype)
+
+
+# -- least squares -------------------------------------------------------------
+
+_DRIVERS = ("gelsy", "gels", "gelsd", "gelss")
+
+
+def linalg_lstsq(
+    a: Array, b: Array, rcond: float | None = None, driver: str | None = None
+) -> tuple[Array, Array, Array, Array]:
+    """``x`` that makes ``a x - b`` least, what is left of it, the rank of ``a``, and its singular values."""
+    driver = driver or "gelsy"
+    if driver not in _DRIVERS:
+        raise Error("IRC424", f"lstsq's driver is {driver!r}; it must be one of {', '.join(_DRIVERS)}")
+    matrices(a, "a least squares problem")
+    is_vector = b.ndim == a.ndim - 1
+    columns = b[..., None] if is_vector else b
+    rows, n = a.shape[-2:]
+    if a.dtype != b.dtype or columns.ndim < 2 or columns.shape[-2] != rows:
+        types = f"{a.dtype.name} and {b.dtype.name}, {shapes_of(a, b)}"
+        raise Error("IRC421", f"no least squares problem has operands of {types}")
+    batch = common_shape(a.shape[:-2], columns.shape[:-2])
+    check_size((*batch, max(rows, n), columns.shape[-1]), a.dtype)
+    left = np.broadcast_to(a, (*batch, rows, n))
+    u, s, vh = solved(np.linalg.svd, left, False)
+    limit = (np.finfo(a.dtype).eps * max(rows, n) if rcond is None else rcond) * s.max(-1, keepdims=True, initial=0)
+    kept = s > (np.zeros_like(limit) if driver == "gels" else limit)
+    turned = _adjoint(u) @ columns
+    x = _adjoint(vh) @ np.where(kept[..., None], turned / np.where(kept, s, 1)[..., None], 0)
+    rank = kept.sum(-1)
+    residuals = np.empty(0, real_type(a.dtype))
+    if rows > n and driver != "gelsy" and (rank == n).all():
+        residuals = np.square(np.abs(left @ x - columns)).sum(-2)
+    nothing = np.empty(0, INT64)
+    values = s if driver in ("gelsd", "gelss") else np.empty(0, s.dtype)
+    solution = np.ascontiguousarray(x[..., 0]) if is_vector else column_major(x)
+    return solution.astype(a.dtype, copy=False), residuals, nothing if driver == "gels" else np.asarray(rank), values
+
+
+# -- chains --------------------------------------------------------------------
+
+
+def chain_matmul(factors: Sequence[Array]) -> Any:
+    """The product of one matrix or more."""
+    if not factors or any(x.ndim != 2 for x in factors):
+        raise Error("IRC421", f"chain_matmul takes matrices, at least one; there are {len(factors)} tensors")
+    return factors[0].copy() if len(factors) == 1 else of_many(factors)
+
+
+# -- with a number that is 0 where all went well ---------------------------------
+
+
+def _telling(compute: Callable[..., Array], a: Array, *arguments: Any) -> tuple[Array, Array]:
+    """``compute`` without its last argument, whether to check for errors: that is always done."""
+    return compute(a, *arguments[:-1]), np.zeros(a.shape[:-2], np.int32)
+
+
+def linalg_cholesky_ex(x: Array, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
+    """The factor, and 1 plus the place of the first pivot that is not a number, 0 without one."""
+    factor = cholesky(x, upper)
+    is_nan = np.isnan(np.diagonal(factor, axis1=-2, axis2=-1))
+    place = np.argmax(is_nan, -1) + 1 if is_nan.shape[-1] else np.zeros(is_nan.shape[:-1])
+    return factor, np.where(is_nan.any(-1), place, 0).astype(np.int32)
+
+
+# -- by Cholesky's factors -------------------------------------------------------
+
+
+def _product_of(factor: Array, upper: bool) -> Array:
+    """The matrix whose triangular factor is given."""
+    square(factor, "a factor of Cholesky")
+    lower = _adjoint(np.triu(factor)) if upper else np.tril(factor)
+    return np.asarray(lower @ _adjoint(lower))
+
+
+def cholesky_solve(b: Array, factor: Array, upper: bool = False) -> Array:
+    if b.ndim < 2 or b.dtype != factor.dtype or b.shape[-2] != factor.shape[-1]:
+        types = f"{b.dtype.name} and {factor.dtype.name}, {shapes_of(b, factor)}"
+        raise Error("IRC421", f"no system of equations has operands of {types}")
+    return column_major(solved(np.linalg.solve, _product_of(factor, upper), b))
+
+
+def cholesky_inverse(factor: Array, upper: bool = False) -> Array:
+    if (np.diagonal(factor, axis1=-2, axis2=-1) == 0).any():
+        raise Error("IRC424", "there is no inverse: a factor has a 0 on its diagonal")
+    return column_major(solved(np.linalg.inv, _product_of(factor, upper)))
+
+
+# -- products --------------------------------------------------------------------
+
+
 def _together(x: Array, y: Array) -> tuple[Array, Array]:
     if x.dtype != y.dtype:
         raise Error("IRC423", f"a product of {x.dtype.name} and {y.dtype.name}: convert one")
@@ -306,6 +612,13 @@ def linalg_cross(x: Array, y: Array, dim: int = -1) -> Array:
     return np.ascontiguousarray(np.cross(a, b, axis=axis))
 
 
+def linalg_vecdot(x: Array, y: Array, dim: int = -1) -> Array:
+    a, b = _together(x, y)
+    axis = axis_in(dim, max(a.ndim, 1))
+    products = np.asarray(np.conjugate(a) * b)
+    return np.asarray(products.sum(axis) if a.ndim else products).astype(a.dtype)
+
+
 table(
     matmul=product,
     mm=bound(_checked, ranks=(2, 2)),
@@ -317,6 +630,14 @@ table(
     baddbmm=bound(_plus_of_type, ranks=(3, 3)),
     linalg_inv=inverse,
     linalg_det=one(lambda x: np.asarray(np.linalg.det(square(x, "a determinant")))),
+    linalg_cholesky=cholesky,
+    linalg_solve=solve,
+    linalg_eigvalsh=two(lambda x, uplo="L": linalg_eigh(x, uplo)[0]),
+    slogdet=linalg_slogdet,
     diagflat=two(lambda x, offset=0: diag_embed(np.ascontiguousarray(x).reshape(-1), offset)),
     linalg_diagonal=one(lambda x, offset=0, dim1=-2, dim2=-1: diagonal(x, offset, dim1, dim2)),
+    linalg_multi_dot=of_many,
+    pinverse=two(lambda x, rcond=1e-15: linalg_pinv(x, rcond, False)),
+    linalg_inv_ex=partial(_telling, inverse),
+    linalg_solve_ex=partial(_telling, solve),
 )

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, combinations, combinations_with_replacement
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,10 @@ import numpy as np
 from irc.errors import Error
 from irc.ops.shape_rules import Axis, is_equation
 from irc.runtime.kernels.aten import layout
-from irc.runtime.kernels.aten.arithmetic import wrapped
+from irc.runtime.kernels.aten.arithmetic import complex_log_of_sum, wrapped
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
+    FLOAT64,
     INT64,
     as_float,
     check_kind,
@@ -32,7 +35,7 @@ from irc.runtime.kernels.aten.element_types import (
 )
 from irc.runtime.kernels.aten.pointwise import of_two, run
 from irc.runtime.kernels.aten.registering import aten, table
-from irc.runtime.kernels.aten.views import sizes_of
+from irc.runtime.kernels.aten.views import part, sizes_of
 from irc.runtime.kernels.matmul import einsum_axes, matrix_product
 from irc.runtime.kernels.numerics import accumulate, add_reduce, extreme_reduce
 from irc.runtime.kernels.reduce import log_sum_exp
@@ -43,8 +46,11 @@ from irc.runtime.kernels.support import (
     axes_in,
     axis_in,
     broadcast_shape,
+    check_size,
+    common_shape,
     counting,
     filled,
+    is_half,
 )
 from irc.runtime.values import is_array, is_sequence
 
@@ -249,6 +255,25 @@ def vector_norm(x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, 
     return reduced(x, dim, keepdim, real_type(dtype_of(dtype, x.dtype)), partial(_norm_reduce, p=float(ord)))
 
 
+def renorm(x: Array, p: Any, dim: int, maxnorm: Any) -> Array:
+    """Slices along a dimension, scaled down to ``maxnorm`` if their norm is larger."""
+    if x.ndim < 2 or isinstance(p, complex) or isinstance(maxnorm, complex) or p <= 0 or maxnorm < 0:
+        given = f"p = {p}, maxnorm = {maxnorm} and the shape {list(x.shape)}"
+        raise Error("IRC421", f"renorm takes at least 2 dimensions and norms that are positive, not {given}")
+    axis = axis_in(dim, x.ndim)
+    within = x.astype(wide(x.dtype), copy=False)
+    norms = vector_norm(within, p, [i for i in range(x.ndim) if i != axis], True)
+    with_room = np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1).astype(norms.dtype)
+    return np.asarray(within * with_room, order="C").astype(x.dtype, copy=False)
+
+
+def dist(x: Array, y: Array, p: Any = 2) -> Array:
+    return vector_norm(run(_DIFFERENCE(x, y)), p)
+
+
+_DIFFERENCE = of_two(np.subtract)
+
+
 def logsumexp(x: Array, dim: Any, keepdim: bool = False) -> Array:
     double = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
     return reduced(double, dim, keepdim, as_float(x.dtype), lambda v, axes: log_sum_exp(v, axes, True))
@@ -283,6 +308,17 @@ def _running_extreme(ufunc: np.ufunc, x: Array, dim: int) -> tuple[Array, Array]
     place = counting(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
     last = np.where((x == values) | (x != x), place, 0)
     return np.ascontiguousarray(values), np.ascontiguousarray(np.maximum.accumulate(last, axis))
+
+
+def logcumsumexp(x: Array, dim: int) -> Array:
+    axis = axis_in(dim, max(x.ndim, 1))
+    if x.dtype.kind == "c" and x.ndim:
+        sums = np.moveaxis(np.array(x, np.complex128, order="C"), axis, 0)
+        for i in range(1, len(sums)):
+            sums[i] = complex_log_of_sum(sums[i - 1], sums[i])
+        return np.array(np.moveaxis(sums, 0, axis), x.dtype, order="C")
+    found = np.logaddexp.accumulate(x.astype(np.float64), axis) if x.ndim else x
+    return np.array(found, x.dtype, order="C")
 
 
 # -- without what is not a number ----------------------------------------------
@@ -392,6 +428,100 @@ def _contraction(a: Array, b: Array, summed: list[int]) -> Array:
     return found.reshape(shape).transpose(np.argsort(order))
 
 
+# -- covariance, integrals, products of elements -------------------------------
+
+
+def cartesian_prod(vectors: Sequence[Array]) -> Array:
+    """Each choice of one element from every vector, a row each; of one vector, itself."""
+    if not vectors or any(v.ndim != 1 for v in vectors) or len({v.dtype for v in vectors}) > 1:
+        raise Error("IRC421", "cartesian_prod takes vectors of one element type")
+    if len(vectors) == 1:
+        return vectors[0]
+    check_size([*(v.size for v in vectors), len(vectors)], vectors[0].dtype)
+    columns = np.meshgrid(*vectors, indexing="ij")
+    return np.stack([c.reshape(-1) for c in columns], 1)
+
+
+def _choices(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
+    """Each choice of ``r`` elements, in their order, a row each."""
+    if x.ndim != 1 or r < 0:
+        raise Error("IRC421", f"no choices of {r} from a tensor of shape {list(x.shape)}")
+    if r == 0:
+        return np.empty(0, x.dtype)
+    n = x.size + r - 1 if with_replacement and x.size else x.size
+    rows, _ = check_size((comb(n, r), r), INT64)
+    choose = combinations_with_replacement if with_replacement else combinations
+    places = np.fromiter(chain.from_iterable(choose(range(x.size), r)), np.int64, rows * r).reshape(rows, r)
+    return x[places]
+
+
+def trapezoid(y: Array, x: Any = 1, dim: int = -1) -> Array:
+    """``x`` are the places of the values, or the one distance between neighbours."""
+    axis = axis_in(dim, y.ndim)
+    if y.dtype.kind == "b" or (is_array(x) and x.dtype.kind == "b"):
+        raise Error("IRC423", "there is no integral of bools; convert them first")
+    pairs = part(y, axis, 1, None) + part(y, axis, 0, -1)
+    if not is_array(x):
+        dtype = as_float(result_type(y, x))
+        if is_integral(y.dtype) and y.shape[axis]:  # whose sum is of int64; only the two ends may wrap around
+            ends = part(y, axis, 0, 1) + part(y, axis, -1, None)
+            return np.asarray((y.sum(axis) - ends.squeeze(axis) * 0.5) * x).astype(dtype, "C")
+        return np.asarray(pairs.sum(axis) * dtype.type(x) / dtype.type(2)).astype(dtype, "C")
+    if x.ndim == 1 and x.size != y.shape[axis]:
+        raise Error("IRC421", f"{x.size} places are given for {y.shape[axis]} values")
+    places = x.reshape(-1, *(1,) * (y.ndim - axis - 1)) if x.ndim == 1 else x
+    if places.ndim < y.ndim - axis:
+        places = places.reshape((1,) * (y.ndim - places.ndim) + places.shape)
+    steps = np.diff(places, axis=axis if places.ndim > y.ndim else axis - y.ndim)
+    common_shape(pairs.shape, steps.shape)
+    dtype = as_float(result_type(y, x))
+    return np.asarray((pairs * steps).sum(axis) / dtype.type(2)).astype(dtype, "C")
+
+
+def vander(x: Array, n: int | None = None, increasing: bool = False) -> Array:
+    """Vandermonde's matrix: a row of powers of each element."""
+    if x.ndim != 1 or (n is not None and n < 0):
+        raise Error("IRC421", f"vander needs a vector and a number of powers; the shape is {list(x.shape)}")
+    dtype = INT64 if is_integral(x.dtype) else x.dtype
+    size = x.size if n is None else n
+    check_size((x.size, size), dtype)
+    within = FLOAT64 if is_half(dtype) else dtype
+    return np.vander(x.astype(within), size, increasing).astype(dtype, "C")
+
+
+def cov(x: Array, correction: int = 1, counts: Array | None = None, weights: Array | None = None) -> Array:
+    """Of variables in rows, whose observations may count several times or have weights."""
+    if x.ndim > 2 or x.dtype.kind == "b":
+        raise Error("IRC421", f"no covariance of {x.dtype.name} elements of shape {list(x.shape)}")
+    for w in (counts, weights):
+        if w is not None and (w.ndim != 1 or w.size != (x.shape[-1] if x.ndim else 1) or (w < 0).any()):
+            raise Error("IRC421", "an observation counts once or several times: one number for each, none negative")
+    dtype = as_float(x.dtype)
+    wide = np.atleast_2d(x).astype(np.complex128 if dtype.kind == "c" else np.float64)
+    check_size((len(wide), len(wide)), wide.dtype)
+    share = np.ones(wide.shape[1]) if weights is None else weights.astype(np.float64)
+    share = share if counts is None else share * counts
+    total = share.sum()
+    centred = wide - (wide * share).sum(1, keepdims=True) / total
+    lost = correction if weights is None else correction * (share * weights).sum() / total
+    found = (centred * share) @ np.conjugate(centred.T) / np.maximum(total - lost, 0)
+    return np.asarray(np.squeeze(found)).astype(dtype)
+
+
+def corrcoef(x: Array) -> Array:
+    """Of variables in rows, between -1 and 1."""
+    found = cov(x)
+    if not found.ndim:
+        return np.asarray(found / found)
+    within: Array = found.astype(FLOAT64, copy=False) if is_half(found.dtype) else found
+    deviations = np.sqrt(np.real(np.diagonal(within)))
+    quotient: Array = np.asarray(within / deviations[:, None] / deviations)
+    if found.dtype.kind != "c":
+        return np.asarray(np.clip(quotient, -1, 1)).astype(found.dtype, copy=False)
+    parts = np.clip(np.real(quotient), -1, 1) + 1j * np.clip(np.imag(quotient), -1, 1)
+    return np.asarray(parts).astype(found.dtype)
+
+
 table(
     std=bound(_deviation, root=True),
     var=bound(_deviation, root=False),
@@ -411,4 +541,6 @@ table(
     cumprod_=partial(_running_in_place, np.multiply),
     cummax=partial(_running_extreme, np.maximum),
     cummin=partial(_running_extreme, np.minimum),
+    combinations=_choices,
+    trapz=trapezoid,
 )

@@ -115,12 +115,12 @@ def by_node(*names: str) -> Callable[[Callable[[Node], Kernel]], Any]:
 
 
 def complete(names: Iterable[str], suffix: str, finish: Callable[[Array, Any], Any]) -> None:
-    """Give forms of ``names`` with ``suffix`` that lack a kernel one by that without it, if there is one.
+    """Give the forms of ``names`` with ``suffix`` that have no kernel of their own one by that without it.
 
     ``finish`` makes the result: of the first operand, and of what the kernel of ``name`` gives.
     """
     for name in names:
-        if name in _BINDERS and f"{name}{suffix}" not in _BINDERS:
+        if f"{name}{suffix}" not in _BINDERS:
             _register(f"{name}{suffix}", _finished(_BINDERS[name], finish))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from irc.errors import Error
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.containers import changing, sort_list
-from irc.runtime.kernels.aten.element_types import FLOAT32, INT64, is_floating, result_type, tensor
+from irc.runtime.kernels.aten.element_types import FLOAT32, FLOAT64, INT64, is_floating, result_type, tensor
 from irc.runtime.kernels.aten.registering import by_node, one, table, two
 from irc.runtime.kernels.index import sorting_order, top_k
 from irc.runtime.kernels.numerics import widened
@@ -100,6 +100,28 @@ def _middle(x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return values, places
 
 
+def mode(x: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    """The most frequent element, the least of equally frequent ones, and where it is last.
+
+    What is not a number equals nothing and counts as largest; where there is such, torch's order is not defined.
+    """
+    axis = axis_in(dim, max(x.ndim, 1))
+    if not x.ndim:
+        return x.copy(), np.zeros((), np.int64)
+    if not x.shape[axis]:
+        raise Error("IRC422", f"axis {dim} of the shape {list(x.shape)} is empty: it has no most frequent element")
+    rows = in_rows(np.moveaxis(x, axis, -1))
+    values, places = np.empty(len(rows), x.dtype), np.empty(len(rows), np.int64)
+    for i, row in enumerate(rows):
+        order = sorting_order(widened(row), 0, False)
+        ordered = row[order]
+        ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))  # of runs of equal elements
+        end = ends[np.argmax(np.diff(ends, prepend=-1))]
+        values[i], places[i] = ordered[end], order[end]
+    shape = [1 if j == axis else n for j, n in enumerate(x.shape) if keepdim or j != axis]
+    return values.reshape(shape), places.reshape(shape)
+
+
 def _unique(x: Array, sorted: bool = True, inverse: bool = False, counts: bool = False) -> tuple[Array, Array, Array]:
     found, places, numbers = np.unique(widened(x), return_inverse=True, return_counts=True, equal_nan=False)
     none = np.empty(0, np.int64)
@@ -142,6 +164,17 @@ def bincount(x: Array, weights: Array | None = None, minlength: int = 0) -> Arra
     if weights is None:
         return found.astype(np.int64)
     return found.astype(weights.dtype if weights.dtype == FLOAT32 else np.float64)
+
+
+def histc(x: Array, bins: int = 100, low: Any = 0, high: Any = 0) -> Array:
+    if low == high:
+        low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+        if low == high:
+            low, high = low - 1, high + 1
+    if bins < 1 or not low < high:
+        raise Error("IRC424", f"there are no {bins} bins from {low} to {high}")
+    check_size((bins + 1,), FLOAT64)
+    return np.histogram(x, bins, (low, high))[0].astype(x.dtype)
 
 
 def searchsorted(
@@ -214,6 +247,23 @@ def _at_ranks(ordered: Array, places: Array, interpolation: str, skips_nan: bool
     weight = ordered.dtype.type(0.5) if interpolation == "midpoint" else ranks - below
     mixed = low + (high - low) * weight
     return np.where(ranks == below, low, mixed) if interpolation != "midpoint" else mixed
+
+
+def nanmedian(x: Array, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower one of two in the middle, of the numbers only."""
+    if dim is None:
+        flat = x.reshape(-1)
+        return nanmedian(flat, 0)[0] if flat.size else np.full((), np.nan, x.dtype)
+    if not is_floating(x.dtype) or not x.ndim:
+        return _middle(x, dim, keepdim)
+    axis = axis_in(dim, x.ndim)
+    if not x.shape[axis]:
+        raise Error("IRC422", f"there is no median of nothing: the shape is {list(x.shape)}")
+    values, order = sorted_along(x, axis)
+    count = (~np.isnan(x)).sum(axis, keepdims=True)
+    rank = np.maximum(count - 1, 0) // 2
+    shape = [1 if i == axis else n for i, n in enumerate(x.shape) if keepdim or i != axis]
+    return tuple(np.ascontiguousarray(np.take_along_axis(v, rank, axis)).reshape(shape) for v in (values, order))
 
 
 table(

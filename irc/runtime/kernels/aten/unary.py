@@ -11,6 +11,7 @@ from irc.errors import Error
 from irc.ops.aten import pointwise
 from irc.runtime.kernels.aten import layout
 from irc.runtime.kernels.aten.arithmetic import wrapped
+from irc.runtime.kernels.aten.creation import uniform
 from irc.runtime.kernels.aten.element_types import (
     BOOL,
     FLOAT32,
@@ -18,21 +19,25 @@ from irc.runtime.kernels.aten.element_types import (
     as_float,
     check_kind,
     element_of,
+    is_floating,
     is_integral,
     result_type,
     wide,
 )
 from irc.runtime.kernels.aten.pointwise import (
     Computation,
+    Compute,
     computed,
     of_one,
+    of_parameters,
     on_numbers,
     register,
+    run,
 )
-from irc.runtime.kernels.aten.registering import one, two
+from irc.runtime.kernels.aten.registering import aten, one, two
 from irc.runtime.kernels.expressions import of_expression
 from irc.runtime.kernels.registry import Kernel
-from irc.runtime.kernels.special import safely
+from irc.runtime.kernels.special import polygamma, safely
 from irc.runtime.kernels.support import AnyDType, Array, axis_in, shapes_of
 from irc.runtime.values import is_array
 
@@ -104,6 +109,16 @@ def _is_real(x: Array, out: Array | None = None) -> Any:
     return np.equal(x.imag, 0, out=out)
 
 
+def frexp(x: Any) -> tuple[Any, Any]:
+    """Mantissa, from 0.5 to below 1, and exponent, of a number or of each element."""
+    if not is_array(x):
+        return math.frexp(x)
+    if not is_floating(x.dtype):
+        raise Error("IRC423", f"frexp takes apart floating-point numbers, not elements of type {x.dtype.name}")
+    mantissa, exponent = np.frexp(x.astype(wide(x.dtype)))
+    return layout.like(np.asarray(mantissa).astype(x.dtype), x), layout.like(np.asarray(exponent, np.int32), x)
+
+
 register("angle", _angle, python=one(lambda x: float(np.angle(x))))
 register("isreal", of_one(_is_real))
 register("neg", python=one(lambda x: wrapped(-x)))
@@ -118,6 +133,14 @@ register("erfc", python=math.erfc)
 register("lgamma", python=safely(math.lgamma))
 
 
+def _derivative(x: Array, n: int) -> Computation:
+    if n < 0:
+        raise Error("IRC424", f"polygamma takes derivatives from the 0th on, not the {n}th")
+    return of_parameters(polygamma)(x, n)
+
+
+aten("polygamma")(two(lambda n, x: run(_derivative(x, n))))
+aten("polygamma_")(two(lambda x, n: run(_derivative(x, n), into=x)))
 register("logical_not", of_one(np.logical_not))
 for _name, _ufunc in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite)):
     register(_name, python=on_numbers(_ufunc, bool))
@@ -179,6 +202,22 @@ def _hardtanh(x: Array, low: Any = -1, high: Any = 1) -> Computation:
     return Computation(computed("hardtanh", element_of(low, x.dtype), element_of(high, x.dtype)), (x,), x.dtype)
 
 
+def _random_slopes(
+    lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
+) -> Compute:
+    """The mean slope for negative numbers; in training one each, drawn evenly between the bounds."""
+    if not lower <= upper or (math.isinf(upper - lower) and not training):
+        raise Error("IRC424", f"rrelu cannot draw slopes between {lower} and {upper}")
+    if not training:
+        return computed("leaky_relu", (lower + upper) / 2)
+
+    def function(x: Array, out: Array) -> None:
+        slopes = (lower + (upper - lower) * uniform(x.shape)).astype(x.dtype)
+        np.copyto(out, np.where(x > 0, x, x * slopes))
+
+    return function
+
+
 def _celu(x: Array, alpha: float = 1.0) -> Computation:
     if alpha == 0:
         raise Error("IRC424", "celu's alpha must not be 0")
@@ -237,6 +276,17 @@ def _glu(x: Array, dim: int = -1) -> Computation:
     value, gate = np.split(x, 2, axis)
 
     return Computation(computed("glu"), (value, gate), as_float(x.dtype))
+
+
+_with_slopes = of_parameters(_random_slopes)
+
+
+def rrelu(x: Array, *parameters: Any) -> Array:
+    return np.asarray(run(_with_slopes(x, *parameters)), order="C")
+
+
+def rrelu_(x: Array, *parameters: Any) -> Array:
+    return run(_with_slopes(x, *parameters), into=x)
 
 
 for _name in ("elu hardsigmoid hardswish leaky_relu logit mish selu silu softplus").split():
