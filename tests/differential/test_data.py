@@ -17,21 +17,9 @@ INDICES = np.array([[0, 2], [1, 1]])
 def test_reading_by_index() -> None:
     x = ramp(3, 4, 5)
     i, j = np.array([2, 0, -1]), np.array([1, 3, 0])
-    for indices in (
-        [i],
-        [None, i],
-        [i, j],
-        [i, None, j],
-        [None, i, j],
-        [INDICES],
-        [i, j, i],
-        [np.array(1)],
-        [np.array(1), np.array(2), np.array(0)],
-        [mixed(3, dtype="bool")],
-        [mixed(3, 4, dtype="bool")],
-        [None, mixed(4, dtype="bool")],
-        [i[:, None], j],
-    ):
+    single = ([i], [None, i], [i, j], [i, None, j], [None, i, j], [INDICES], [i, j, i], [np.array(1)])
+    masks = ([mixed(3, dtype="bool")], [mixed(3, 4, dtype="bool")], [None, mixed(4, dtype="bool")])
+    for indices in (*single, *masks, [i[:, None], j], [np.array(1), np.array(2), np.array(0)]):
         compare("aten::index", x, Typed(indices, "Tensor?[]"), strides=False)
         if indices[0] is not None:
             compare("aten::index", x.transpose(0, 2, 1)[:, :4, :], Typed(indices[:1], "Tensor?[]"), strides=False)
@@ -180,15 +168,8 @@ def test_put(name: str) -> None:
         return np.array(places, np.int64)
 
     for x in (ramp(2, 3), ramp(3, 2).T, ramp(4, 6)[::2, 1::2], np.array(2.0, np.float32), ramp(0, 3)):
-        for places in (
-            indices(),
-            indices(0),
-            indices(0, -1),
-            indices(-1, 5),
-            indices(6),
-            indices(-7),
-            indices(5, 0)[None],
-        ):
+        flat = (indices(), indices(0), indices(0, -1), indices(-1, 5), indices(6), indices(-7))
+        for places in (*flat, indices(5, 0)[None]):
             for accumulate in (False, True):
                 compare(f"aten::{name}", x, places, ramp(*places.shape) + 9, accumulate)
     for accumulate in (False, True):
@@ -202,17 +183,9 @@ def test_put(name: str) -> None:
 
 
 def test_fill_diagonal() -> None:
-    sources = [
-        ramp(*shape)
-        for shape in ((3, 3), (2, 5), (9, 3), (4, 3), (5, 1), (0, 3), (3, 0), (2, 2, 2), (2, 3, 3), (3,), ())
-    ]
-    sources += [
-        ramp(3, 7).T,
-        ramp(8, 6)[::2, 1::2],
-        np.broadcast_to(ramp(3), (3, 3)),
-        ramp(3, 3).astype(np.uint8),
-        ramp(3, 3) > 4,
-    ]
+    shapes = ((3, 3), (2, 5), (9, 3), (4, 3), (5, 1), (0, 3), (3, 0), (2, 2, 2), (2, 3, 3), (3,), ())
+    strided = (ramp(3, 7).T, ramp(8, 6)[::2, 1::2], np.broadcast_to(ramp(3), (3, 3)))
+    sources = [*(ramp(*shape) for shape in shapes), *strided, ramp(3, 3).astype(np.uint8), ramp(3, 3) > 4]
     for x in sources:
         for value in (5, 1.5, 300, -1, 1j):
             for wrap in (False, True):

@@ -40,10 +40,11 @@ def softmax(x: np.ndarray) -> np.ndarray:
     return e / e.sum(-1, keepdims=True)
 
 
-@pytest.mark.parametrize(
-    ("is_by_head", "interleaved", "width", "positions"),
-    [*itertools.product([False, True], [0, 1], [0, 4], [[5], [[0, 3, 1], [7, 2, 6]]])],
-)
+@pytest.mark.covering(2)
+@pytest.mark.parametrize("is_by_head", [False, True])
+@pytest.mark.parametrize("interleaved", [0, 1])
+@pytest.mark.parametrize("width", [0, 4])
+@pytest.mark.parametrize("positions", [[5], [[0, 3, 1], [7, 2, 6]]])
 def test_rotary_embedding(is_by_head: bool, interleaved: int, width: int, positions: list[Any]) -> None:
     x, half = random(0, BATCH, 3, HEADS * SIZE), (width or SIZE) // 2
     cos, sin = random(1, 9, half), random(2, 9, half)
