@@ -25,10 +25,8 @@ SOURCES = {
 }
 
 VIEWS = [
-    *(
-        (name, ())
-        for name in "ravel detach alias numpy_T mT adjoint conj positive real atleast_1d atleast_3d squeeze lift_fresh".split()
-    ),
+    *((name, ()) for name in "ravel detach alias numpy_T mT adjoint conj positive real".split()),
+    *((name, ()) for name in "atleast_1d atleast_3d squeeze lift_fresh".split()),
     *(
         (name, arguments)
         for name, calls in {
