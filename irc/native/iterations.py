@@ -113,7 +113,7 @@ def compiled_loop(
     function = loop_of(steps, compiled_groups, moves)
     if function is None:
         return None
-    counts.units, counts.ended = code.units, code.ended
+    counts.units = code.units
     counts.kernels += sum([step.node.kind == GROUP for step in steps]) + len(rows)
     captured = [slot for value, slot in slot_of.items() if not value.made_by(CONSTANT)]
     sliced = [(slot_of[each.inputs[0]], axis) for each, axis in rows.items()]
@@ -322,6 +322,5 @@ class _Iterations:
             run.units += made * counts.units
             run.kernels += made * counts.kernels
             run.in_place += made * counts.in_place
-            run.ended += made * counts.ended
             goes_on = condition is None or own[condition].item()
         return True

@@ -51,7 +51,6 @@ class Counters:
 
     Attributes:
         units: bulks of operators dispatched, on any thread; a loop body counts once an iteration.
-        ended: how many bulks ended before the last operator of their block.
         kernels: kernel calls, including those inside fusion groups.
         compiled: calls of kernels that a backend compiled from a fusion group, several steps or a loop.
         in_place: kernels that wrote their result over an input: a dead one or, for in-place operators
@@ -69,7 +68,6 @@ class Counters:
 
     # Zeros are of the class: each run makes one, and sets but a few.
     units: int = 0
-    ended = 0
     kernels: int = 0
     compiled: int = 0
     in_place: int = 0
@@ -79,13 +77,8 @@ class Counters:
     arena_bytes: int = 0
     arena_bound: int = 0
 
-    @property
-    def breaks(self) -> dict[str, int]:
-        """Why bulks ended before the last operator of their block (``control flow``) -> how often."""
-        return {"control flow": self.ended} if self.ended else {}
-
     def to_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in Counters.__annotations__} | {"breaks": self.breaks}
+        return {name: getattr(self, name) for name in Counters.__annotations__}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counters) and self.to_dict() == other.to_dict()
@@ -171,7 +164,6 @@ class Code:
         kernels: how many steps are kernels (the others run blocks or functions).
         in_place: how many of these always write their result over an input.
         units: how many dispatches one execution counts.
-        ended: how many of them end before the last operator.
     """
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
@@ -183,14 +175,13 @@ class Code:
     kernels: int = 0
     in_place: int = 0
     units: int = 0
-    ended: int = 0
 
     def with_instructions(self, instructions: list[Instruction]) -> Code:
         """This code with other instructions."""
         return replace(self, instructions=instructions, steps=[each.step for each in instructions])
 
     def count_units(self, nodes: Iterable[Node]) -> None:
-        """Set `units` and `ended` for steps of ``nodes``, in order.
+        """Set `units` for steps of ``nodes``, in order.
 
         A unit is a sequence of operators in program order; control flow is a unit of its own. Operators that read
         inputs, weights or outputs of the graph are in units like all others.
@@ -198,7 +189,6 @@ class Code:
         """
         units = groupby(nodes, lambda node: node.kind in CONTROL_FLOW)
         self.units = sum([len([*each]) if is_control else 1 for is_control, each in units])
-        self.ended = max(self.units - 1, 0)
 
     def take_returns(self, frame: Frame) -> list[Any]:
         """The returned values; the frame keeps none that only this block held."""
@@ -226,8 +216,6 @@ def execute(code: Code, frame: Frame) -> None:
     """
     run: Run = frame[0]
     run.units += code.units
-    if code.ended:
-        run.ended += code.ended
     run.kernels += code.kernels
     if code.in_place:
         run.in_place += code.in_place

@@ -547,7 +547,7 @@ class Members:
         results = reversed([*zip(graph.outputs, outs)])
         given = {value: slot for value, slot in results if value.node is not None and value.node.kind != CONSTANT}
         (self.code,) = lowering.inner([graph.block], {**dict(zip(graph.inputs, ins)), **given})
-        self.code.units = self.code.ended = 0  # the group is part of a unit, which the code around it counts
+        self.code.units = 0  # the group is part of a unit, which the code around it counts
         moves = [(result, out) for result, out in zip(self.code.returns, outs) if result != out]
         self._results, self._outs = tuple([result for result, _ in moves]), tuple([out for _, out in moves])
         self._end = graph.block.return_node
