@@ -20,55 +20,28 @@ from irc.ir import Graph, Module, parse_module
 from irc.passes import PassManager
 from tests.alias.programs import ProgramBuilder, choices
 from tests.effort import examples
+from tests.graphs import ir
 
 DESIGNS = (EagerDb, DeferredDb)
 
-SMALL = """
-graph(%s : __torch__.Net, %x.1 : Tensor, %n : int):
-  %f0 : Function = prim::Constant[name="layer"]()
-  %0 : int = prim::Constant[value=0]()
-  %1 : int = prim::Constant[value=1]()
-  %2 : int = prim::Constant[value=2]()
-  %yes : bool = prim::Constant[value=1]()
-  %p : __torch__.Layer = prim::GetAttr[name="p"](%s)
-  %q : __torch__.Layer = prim::GetAttr[name="q"](%s)
-  %a : Tensor = prim::CallFunction(%f0, %p, %x.1)
-  %b : Tensor = prim::CallFunction(%f0, %q, %a)
-  %res : Tensor = aten::add(%a, %b, %1)
-  %l : Tensor[] = prim::ListConstruct(%res)
-  %u : Tensor = prim::Loop(%n, %yes, %res)
-    block0(%i : int, %v : Tensor):
-      %w : Tensor = aten::mul(%v, %b)
-      %y : Tensor = aten::relu(%w)
-      %m : Tensor[] = aten::append(%l, %y)
-      -> (%yes, %y)
-  %box : Tensor = aten::select(%u, %0, %1)
-  %e : Tensor = aten::exp(%box)
-  %t : Tensor = aten::sigmoid(%e)
-  %put : Tensor = aten::copy_(%box, %t, %yes)
-  %back : Tensor = aten::__getitem__(%l, %0)
-  %g : Tensor = aten::neg(%u)
-  %h : Tensor = aten::mul(%g, %back)
-  return (%h, %l)
-graph layer(%self : __torch__.Layer, %x : Tensor):
-  %1 : int = prim::Constant[value=1]()
-  %slope : float = prim::Constant[value=0.1]()
-  %count : Tensor = prim::GetAttr[name="count"](%self)
-  %counted : Tensor = aten::add_(%count, %1, %1)
-  %weight : Tensor = prim::GetAttr[name="weight"](%self)
-  %y : Tensor = aten::mul(%x, %weight)
-  %training : bool = prim::GetAttr[name="training"](%self)
-  %z : Tensor = prim::If(%training)
-    block0():
-      %noise : Tensor = aten::mul(%y, %y)
-      %s : Tensor = aten::sigmoid(%noise)
-      -> (%s)
-    block1():
-      -> (%y)
-  %r : Tensor = aten::leaky_relu(%z, %slope)
-  %t : Tensor = aten::tanh(%r)
-  return (%t)
-"""
+SMALL = ir("""
+    s: __torch__.Net; x_1: Tensor; n: int -> h, l
+    f0: Function = prim.Constant(name="layer"); yes: bool = prim.Constant(value=1)
+    p: "__torch__.Layer" = prim.GetAttr(s, name="p"); q: "__torch__.Layer" = prim.GetAttr(s, name="q")
+    a = prim.CallFunction(f0, p, x_1); b = prim.CallFunction(f0, q, a); res = add(a, b, 1)
+    l: "Tensor[]" = prim.ListConstruct(res); u = prim.Loop(n, yes, res)
+    with block(i=int, v=Tensor): w = mul(v, b); y = relu(w); m: "Tensor[]" = append(l, y); yield yes, y
+    box = select(u, 0, 1); e = exp(box); t = sigmoid(e); put = copy_(box, t, yes); back = __getitem__(l, 0)
+    g = neg(u); h = mul(g, back)
+
+    layer | self: __torch__.Layer; x: Tensor -> t
+    count = prim.GetAttr(self, name="count"); counted = add_(count, 1, 1)
+    weight = prim.GetAttr(self, name="weight"); y = mul(x, weight)
+    training: bool = prim.GetAttr(self, name="training"); z = prim.If(training)
+    with block(): noise = mul(y, y); s = sigmoid(noise); yield s
+    with block(): yield y
+    r = leaky_relu(z, 0.1); t = tanh(r)
+""")
 
 
 def small() -> Module:

@@ -74,36 +74,25 @@ def test_scan_outputs_of_strings_are_strings():
 
 
 def test_scan_outputs_must_agree_in_shape():
-    text = """
-    graph(%m : Long(), %x : Float(*)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %v : Float(*), %out : Tensor = onnx::Loop(%m, %yes, %x)
-        block0(%i : Long(), %go : Bool(), %v.1 : Float(*)):
-          %n : Float(*) = onnx::Concat[axis=0](%v.1, %x)
-          -> (%go, %n, %n)
-      return (%v, %out)
-    """
+    text = ir("""
+        m: Long(); x: Float(*) -> v, out
+        yes: Bool() = prim.Constant(value={True}); v["Float(*)"], out = Loop(m, yes, x)
+        with block(i=Long(), go=Bool(), carried="Float(*)"): n: "Float(*)" = Concat(carried, x, axis=0); yield go, n, n
+    """)
     with pytest.raises(Error, match=r"float32\[2\] in the first iteration and is float32\[3\]"):
         run(text, i64(2), f32(1))
 
 
 def test_scan_outputs_must_agree_in_element_type():
-    text = """
-    graph(%m : Long(), %x : Float(1)):
-      %yes : Bool() = prim::Constant[value=tensor<Bool()>([True])]()
-      %zero : Long() = prim::Constant[value=tensor<Long()>([0])]()
-      %v : Float(1), %out : Tensor = onnx::Loop(%m, %yes, %x)
-        block0(%i : Long(), %go : Bool(), %v.1 : Float(1)):
-          %first : Bool() = onnx::Equal(%i, %zero)
-          %n : Tensor = prim::If(%first)
-            block0():
-              -> (%v.1)
-            block1():
-              %d : Double(1) = onnx::Cast[to=11](%v.1)
-              -> (%d)
-          -> (%go, %v.1, %n)
-      return (%v, %out)
-    """
+    text = ir("""
+        m: Long(); x: Float(1) -> v, out
+        yes: Bool() = prim.Constant(value={True}); v[Float(1)], out = Loop(m, yes, x)
+        with block(i=Long(), go=Bool(), carried=Float(1)):
+            first: Bool() = Equal(i, 0); n = prim.If(first)
+            with block(): yield carried
+            with block(): d: Double(1) = Cast(carried, to=11); yield d
+            yield go, carried, n
+    """)
     assert run(text, i64(1), f32(1))[1].tolist() == [[1]]
     with pytest.raises(Error, match=r"float32\[1\] in the first iteration and is float64\[1\]"):
         run(text, i64(2), f32(1))
