@@ -199,16 +199,6 @@ def test_shapes_that_do_not_fit_together(shapes, form, message):
     assert caught.value.code == "IRC421"
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
-@pytest.mark.parametrize("shared", [6, 3, 1])
-def test_a_sink_takes_its_share_of_the_weights(shared, dtype):
-    q, k, v = numbers((2, 6, 9, 8), (2, shared, 30, 8), (2, shared, 30, 4), dtype=dtype)
-    for sink in (np.arange(6.0) - 2, np.zeros(1), np.full(6, -np.inf), np.full(1, 1000.0)):
-        check(q, k, v, form=Form(grouped=True, causal="last"), sink=sink.astype(dtype))
-    many = numbers((300, 2, 3, 8), (300, 2, 4, 8), (300, 2, 4, 8), dtype=dtype)
-    check(*many, sink=np.array([1, -1], dtype))
-
-
 @pytest.mark.parametrize(("shape", "sink"), [((5, 8), (1,)), ((3, 5, 8), (2,)), ((3, 5, 8), (3, 1)), ((3, 5, 8), ())])
 def test_sinks_that_do_not_fit(shape, sink):
     with pytest.raises(Error, match=r"^IRC421: .*one number a head"):
@@ -361,17 +351,6 @@ def test_torch_s(dtype, causal):
     found = of_torch(q, k[:, :2], v[:, :2], None, 0.0, causal, 0.3, True)
     wanted = defined(q, k[:, :2], v[:, :2], form=form._replace(scale=0.3, grouped=True))
     np.testing.assert_allclose(found.astype(float), wanted, ERROR[q.itemsize], ERROR[q.itemsize])
-
-
-def test_torch_s_masks():
-    q, k, v, m = numbers(*QKV[1], (3, 1, 16))
-    seen = m > 0
-    with np.errstate(all="ignore"):
-        np.testing.assert_allclose(of_torch(q, k, v, m), defined(q, k, v, m), 2e-5, 2e-5)
-        np.testing.assert_allclose(of_torch(q, k, v, seen), defined(q, k, v, None, seen), 2e-5, 2e-5)
-        seen[1] = False
-        found = of_torch(q, k, v, seen)
-    assert not found[:, 1].any() and np.isfinite(found).all()
 
 
 @pytest.mark.parametrize("mask", [(21, 16), (15,), (4, 2, 3, 20, 16)])

@@ -73,8 +73,3 @@ def test_bad_one_hot():
     ):
         with pytest.raises(Error):
             run_kernel("OneHot", list(arguments), {}, 11)
-
-
-def test_a_triangle_is_of_matrices():
-    with pytest.raises(Error, match="2 dimensions"):
-        run_kernel("Trilu", [ints(1, 2, 3)], {}, 14)

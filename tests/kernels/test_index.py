@@ -15,13 +15,6 @@ def indices(*shape: int, size: int, seed: int = 0, dtype: Any = np.int64) -> np.
     return np.random.default_rng([seed, *shape]).integers(-size, size, shape).astype(dtype)
 
 
-@pytest.mark.parametrize("op", ["Gather", "GatherElements", "GatherND"])
-@pytest.mark.parametrize("wrong", [3, -4])
-def test_gather_out_of_range(op, wrong):
-    with pytest.raises(Error, match=r"^IRC423: .*out of range"):
-        run_kernel(op, [np.zeros(3), np.array([wrong])], {}, 13)
-
-
 @pytest.mark.parametrize(
     ("op", "shape", "of", "attrs"),
     [
@@ -36,22 +29,6 @@ def test_indices_that_do_not_fit(op, shape, of, attrs):
 
 
 # -- scattering ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reduction", ["none", "add"])
-def test_bad_scatter(reduction):
-    x = values(3, 4)
-    attrs = {"reduction": reduction}
-    with pytest.raises(Error, match="out of range"):
-        run_kernel("ScatterElements", [x, np.array([[3]]), values(1, 1)], attrs, 18)
-    with pytest.raises(Error, match="updates of shape"):
-        run_kernel("ScatterElements", [x, np.array([[0]]), values(1, 2)], attrs, 18)
-    with pytest.raises(Error, match="out of range"):
-        run_kernel("ScatterND", [x, np.array([[-4]]), values(1, 4)], attrs, 18)
-    with pytest.raises(Error, match="do not fit"):
-        run_kernel("ScatterND", [x, np.array([[0]]), values(4)], attrs, 18)
-    with pytest.raises(Error, match="'sub'"):
-        run_kernel("ScatterND", [x, np.array([[0]]), values(1, 4)], {"reduction": "sub"}, 18)
 
 
 @given(st.data())

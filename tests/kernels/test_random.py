@@ -59,16 +59,3 @@ def test_shapes_are_checked():
     for shape in ([-1], [1 << 30, 1 << 30]):
         with pytest.raises(Error):
             bind("RandomNormal", {"shape": shape}, None, 0)
-
-
-# -- Dropout --------------------------------------------------------------------------
-
-
-def test_dropout_in_training():
-    x = np.full((100, 100), 3, np.float16)
-    out, mask = run_kernel("Dropout", [x, np.array(0.25, np.float32), np.array(True)], {}, 13, n_outputs=2)
-    assert out.dtype == np.float16
-    np.testing.assert_allclose(out, np.where(mask, 4, 0))
-    for ratio in (1.0, -0.5):
-        with pytest.raises(Error, match="ratio"):
-            run_kernel("Dropout", [x, np.array(ratio), np.array(True)], {}, 13)

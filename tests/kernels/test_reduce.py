@@ -98,17 +98,3 @@ def test_cumsum_of_small_floats():
     x = np.ones((1, 1000), ml_dtypes.bfloat16)
     assert run_kernel("CumSum", [x, np.array(1)], {}, 14)[0][0, -1] == 1000
     assert run_kernel("CumSum", [np.empty((2, 0)), np.array(1)], {"exclusive": 1}, 14)[0].shape == (2, 0)
-
-
-@pytest.mark.parametrize("attributes", [{}, {"exclusive": 1}, {"reverse": 1}, {"reverse": 1, "exclusive": 1}])
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float16])
-def test_lines_side_by_side_are_summed_together(dtype: type, attributes: dict[str, int]) -> None:
-    x = np.random.default_rng(0).integers(-9, 9, (24, 5, 200)).astype(dtype)
-    for axis in (0, 1, 2):
-        (found,) = run_kernel("CumSum", [x, np.array(axis)], attributes, 14)
-        lines = np.flip(x, axis) if "reverse" in attributes else x
-        sums = np.cumsum(lines, axis)
-        sums = sums - lines if "exclusive" in attributes else sums
-        expected = np.flip(sums, axis) if "reverse" in attributes else sums
-        assert found.dtype == dtype
-        np.testing.assert_array_equal(found, expected)

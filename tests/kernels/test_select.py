@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irc.errors import Error
 from irc.runtime.kernels import index
 from tests.effort import Tune
 from tests.kernels.helpers import check_against_ort, run_kernel
@@ -16,26 +15,6 @@ from tests.kernels.helpers import check_against_ort, run_kernel
 
 def values(*shape: int, levels: int = 5, dtype: Any = np.float32) -> np.ndarray:
     return np.random.default_rng(shape).integers(0, levels, shape).astype(dtype)
-
-
-@pytest.mark.parametrize("axis", [None, 0, 1, -1])
-def test_compress(axis):
-    x = values(3, 4)
-    for condition in ([True, False, True], [False, True], [True]):
-        for opset in (9, 11):
-            if opset == 11 or axis is None or axis >= 0:
-                check_against_ort("Compress", [x, np.array(condition)], {"axis": axis}, opset)
-    assert run_kernel("Compress", [x, np.array([True, False, False, False, False])], {"axis": 0}, 11)[0].shape == (1, 4)
-    with pytest.raises(Error, match="true at 4"):
-        run_kernel("Compress", [x, np.array([True] * 5)], {"axis": 1}, 11)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int64, bool, np.uint8])
-def test_nonzero(dtype):
-    for opset in (9, 13):
-        check_against_ort("NonZero", [values(3, 4, levels=2, dtype=dtype)], {}, opset)
-    assert run_kernel("NonZero", [np.array(1, dtype)], {}, 13)[0].shape == (0, 1)
-    assert run_kernel("NonZero", [np.array(0, dtype)], {}, 13)[0].shape == (0, 0)
 
 
 @pytest.mark.parametrize("sort", [0, 1, None])
@@ -89,12 +68,6 @@ def test_what_is_no_number_comes_last(dtype):
         np.testing.assert_array_equal(found.view(np.uint8), x[first].view(np.uint8))
 
 
-def test_bad_k():
-    for k in (-1, 4):
-        with pytest.raises(Error, match="has 3 elements"):
-            run_kernel("TopK", [np.zeros(3), np.array([k])], {}, 11, n_outputs=2)
-
-
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.data())
 def test_top_k_is_a_stable_sort(numbers, data):
     k = data.draw(st.integers(0, len(numbers)))
@@ -127,15 +100,3 @@ def test_few_of_many_are_those_that_sorting_gives(kind: str, dtype: type, larges
         tune("irc.runtime.kernels.index._FEW", few)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_array_equal(a, b)
-
-
-def test_few_of_very_many():
-    """In rows of a vocabulary, one of which has NaNs, and one of numbers that are all equal."""
-    x = np.random.default_rng(0).standard_normal((3, 32000)).astype(np.float32)
-    check_against_ort("TopK", [x, np.array([50])], {}, 11, n_outputs=2)
-    x[0, ::999], x[1] = np.nan, 1
-    for largest in (0, 1):
-        found = run_kernel("TopK", [x, np.array([50])], {"largest": largest}, 11, n_outputs=2)
-        order = index.sorting_order(x, 1, bool(largest))[:, :50]
-        np.testing.assert_array_equal(found[1], order)
-        np.testing.assert_array_equal(found[0], np.take_along_axis(x, order, 1))

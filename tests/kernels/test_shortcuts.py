@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irc.errors import Error
 from irc.ir import Builder, Graph
 from irc.ir.types import TENSOR, ListType
 from irc.ops.signatures import schemas
@@ -101,9 +100,3 @@ def test_the_short_way_gives_what_the_long_one_does(name: str, every: int, monke
             assert outcome(short, arguments) == outcome(long, arguments), arguments
     # Some of the cases may all be refused; the further argument of gelu is a word.
     assert computed or every > 1 or not operand_counts(name) or name == "gelu"
-
-
-def test_overloads_that_are_not_known_are_refused_on_the_short_way_too() -> None:
-    x = np.ones(3, np.float32)
-    with pytest.raises(Error, match="does not know the overload of aten::add that has 4 arguments"):
-        kernel_of("add", 4)(x, x, 1, x)

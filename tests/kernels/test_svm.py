@@ -40,13 +40,6 @@ def check(x: Any, attributes: Any, atol: float = 1e-5) -> None:
     assert_same(found, expected, 1e-4, atol)
 
 
-@pytest.mark.parametrize("kind", ["LINEAR", "POLY", "RBF", "SIGMOID"])
-@pytest.mark.parametrize("sizes", [[2, 3], [3, 2, 4], [1, 0, 2, 3], [2] * 6])
-@pytest.mark.parametrize("probabilities", [False, True])
-def test_by_vectors(kind: str, sizes: list[int], probabilities: bool) -> None:
-    check(X, machine(sizes, kind, probabilities=probabilities))
-
-
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("sizes", [[2, 3], [3, 2, 4]])
 @pytest.mark.parametrize("probabilities", [False, True])

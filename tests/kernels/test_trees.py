@@ -55,23 +55,6 @@ def inputs(rng: np.random.Generator) -> np.ndarray:
     return x
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
-def test_classifiers(seed: int, transform: str) -> None:
-    rng = np.random.default_rng(seed)
-    attributes, leaves = random_trees(rng, 5)
-    attributes |= votes(rng, "class", leaves, 3) | {"classlabels_strings": list("abc"), "post_transform": transform}
-    x = inputs(rng)
-    labels, scores = run_kernel("TreeEnsembleClassifier", [x], attributes, 3, 2, ML)
-    expected, theirs = run_ort("TreeEnsembleClassifier", [x], attributes, 3, 2, ML)
-    assert_same([scores], [theirs])
-    plain = run_kernel("TreeEnsembleClassifier", [x], attributes | {"post_transform": "NONE"}, 3, 2, ML)[1]
-    top_two = np.sort(plain, axis=1)[:, -2:]
-    clear = top_two[:, 0] < top_two[:, 1]  # ties: the specification does not say
-    assert labels[clear].tolist() == expected[clear].tolist()
-    assert clear.sum() > 10
-
-
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("transform", ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO"])
 @pytest.mark.parametrize("base", [None, [0.125]])
@@ -113,15 +96,6 @@ def test_votes_are_added_up_in_float32(trees: int, weight: float) -> None:
     votes |= {"target_weights": [weight / trees] * trees, "n_targets": 1}
     (sums,) = run_kernel("TreeEnsembleRegressor", [x], {**attributes, **votes}, 3, 1, domain=ML)
     assert sums.tolist() == [[total]] * 2
-
-
-def test_probit_is_the_quantile_of_the_normal_distribution() -> None:
-    attributes, leaves = random_trees(np.random.default_rng(0), 1)
-    ids = [leaf[1] for leaf in leaves]
-    attributes |= {"target_treeids": [0] * len(ids), "target_nodeids": ids, "target_ids": [0] * len(ids)}
-    attributes |= {"n_targets": 1, "post_transform": "PROBIT", "target_weights": [0.975] * len(ids)}
-    (found,) = run_kernel("TreeEnsembleRegressor", [np.zeros((2, FEATURES), np.float32)], attributes, 3, 1, ML)
-    np.testing.assert_allclose(found, 1.959964, rtol=1e-6)
 
 
 def small(**changes: Any) -> dict[str, Any]:

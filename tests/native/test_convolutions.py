@@ -211,14 +211,6 @@ def test_infinities_stay_where_they_are():
     assert np.isinf(found).sum() == 9 * 16 and not np.isnan(found).any()
 
 
-@pytest.mark.parametrize("group", [1, 4])
-def test_of_padding_alone(group):
-    x, w = np.zeros((2, 4, 0, 4), SINGLE), random((4, 4 // group, 3, 3), SINGLE, 2)
-    assert not convolve(x, w, None, group, plain((0, 4), pad=2)).any()
-    out = made(x, as_constant(w), None, group, plain((0, 4), pad=2))
-    assert out is None or not out.any()
-
-
 @natively
 def test_packed_weights_go_with_the_weights():
     x, w = random((1, 16, 20, 20), SINGLE, 1), as_constant(random((16, 16, 3, 3), SINGLE, 2))
@@ -287,14 +279,3 @@ def test_transposed(size: tuple[int, ...], w: tuple[int, ...], attributes: Any, 
     for n in (1, 2, 1):
         feeds = {"x": rng.standard_normal((n, w[0], *size)).astype(dtype)} | {name: arrays[name] for name in given_}
         np.testing.assert_allclose(native.run(feeds)["y"], plain_.run(feeds)["y"], rtol=tolerance, atol=tolerance)
-
-
-@natively
-def test_windows_of_planes_are_convolved_natively():
-    axes = plain((6, 20, 20))
-    x, w = random((1, 16, 6, 20, 20), SINGLE, 1), random((16, 16, 3, 3, 3), SINGLE, 1)
-    w.flags.writeable = False
-    as_constant(w)
-    out = np.empty((1, 16, 6, 20, 20), "f4")
-    assert LOOPS.convolution(x, w, None, 1, axes, out)
-    check_convolution(x, w, None, 1, axes, out)

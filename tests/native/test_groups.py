@@ -338,14 +338,6 @@ def test_limits_and_interrupts_are_looked_at_in_one_long_range(name: str, monkey
     assert model.run(feeds)["y"].tobytes() == wanted.tobytes()
 
 
-def test_results_that_are_too_large_are_refused_before() -> None:
-    model = large()
-    for _ in range(2):
-        with pytest.raises(irc.Error, match=r"^IRC442: "):
-            model.run(FEEDS, limits=irc.Limits(bytes=X.nbytes))
-    model.run(FEEDS, limits=irc.Limits(bytes=4 * X.nbytes))
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_interrupts(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = large()

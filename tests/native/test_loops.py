@@ -1,7 +1,6 @@
 """Loops whose iterations run at once: results, counters, when they end, and what runs step by step instead."""
 
 import _thread
-import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 pytest.importorskip("llvmlite")
 
 import irc
-from irc.ir import Array, Tensor, parse_graph
+from irc.ir import Array, parse_graph
 from irc.native import iterations
 from irc.runtime.control_flow import Stack
 from irc.runtime.model import CompiledModel
@@ -38,21 +37,6 @@ def test_scans(options: str) -> None:
     model = same_runs(SCAN.replace("OPTIONS", options), *[scan_feeds() for _ in range(4)], exactly=False)
     assert model.counters.compiled == 1
     assert model.counters.units == 6
-
-
-@pytest.mark.parametrize("options", ["", "directions=[1], "])
-def test_scans_of_a_batch(options: str) -> None:
-    text = (
-        SCAN.replace("OPTIONS", options)
-        .replace("16](", "8](%lengths, ")
-        .replace("graph(", "graph(%lengths : Long(3), ")
-    )
-    text = re.sub(r"(%[sxtyz] : Float\()", r"\g<1>3, ", text)
-    for lengths in ([5, 5, 5], [2, 0, 5]):
-        feeds = [{"lengths": np.array(lengths), "s": f32(3, 7), "x": f32(3, 5, 7), "k": f32(7)} for _ in range(4)]
-        model = same_runs(text, *feeds, exactly=False)
-        assert model.counters.compiled == 1
-        assert model.counters.units == 1 + sum(lengths)
 
 
 LOOP = typed_ir("""
@@ -159,26 +143,6 @@ def test_arrays_that_lie_otherwise_and_other_iterations() -> None:
         for name, value in wanted.items():
             np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5)
             assert not any(np.shares_memory(found[name], x) for x in feeds.values())
-
-
-def test_branches_of_constant_weights() -> None:
-    text = ir("""
-        which: Bool(); s: Float(1, 20); x: Float(6, 1, 20); w: @Float(20, 20) -> r
-        r: Float(1, 20) = prim.If(which)
-        with block():
-            t: Float(1, 20) = Scan(s, x, num_scan_inputs=1, since_version=16)
-            with block(c=Float(1, 20), v=Float(1, 20)):
-                p: Float(1, 20) = MatMul(c, w); a: Float(1, 20) = Add(p, v); d: Float(1, 20) = Sigmoid(a); yield d
-            yield t
-        with block(): yield s
-    """)
-    graph = parse_graph(text, {"w": Tensor.of(f32(20, 20), "w")})
-    for passes in ("none", "default"):
-        native, plain = (irc.compile(graph, passes=passes, backend=name) for name in ("native", "numpy"))
-        for turn in range(8):
-            feeds = {"which": np.array(turn % 4 < 3), "s": f32(1, 20), "x": f32(6, 1, 20)}
-            np.testing.assert_allclose(native.run(feeds)["r"], plain.run(feeds)["r"], rtol=1e-4, atol=1e-5)
-        assert native.counters.compiled == 1  # also in runs that do not come there
 
 
 def test_threads_at_once() -> None:

@@ -9,10 +9,7 @@ import onnx
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from onnx import helper
 
-import irc
-from irc.native.backend import Native
 from irc.native.inner_loops import LOOPS
 from irc.runtime.kernels.shape import padded
 from tests.effort import examples
@@ -155,18 +152,6 @@ def test_rows_along_several_axes(shape: tuple[int, ...], turned: bool) -> None:
     out = fresh(source.shape, source.dtype)
     assert call_for_rows(rows, 20, 20, 0, step, inner=list(zip(axes, steps))).run((source, out))
     np.testing.assert_array_equal(out, source)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_operator_pads_natively(mode):
-    weights = {"pads": np.array([0, 1, 2, 3, 1, 0, 5, -4]), "value": np.array(2.5, np.float32)}
-    node = helper.make_node("Pad", ["x", "pads", "value"], ["y"], mode=mode)
-    proto = onnx_model(node, {"x": [2, 3, 40, 60]}, "y", weights)
-    given = {"x": np.random.default_rng(0).standard_normal((2, 3, 40, 60)).astype(np.float32)}
-    LOOPS._loops = {}
-    found = irc.compile(proto, backend=Native()).run(given)["y"]
-    np.testing.assert_array_equal(found, irc.compile(proto, backend="numpy").run(given)["y"])
-    assert [kind[0] for kind in LOOPS._loops] == ["pad"]
 
 
 @pytest.mark.parametrize("rows", [1, 3])

@@ -14,7 +14,6 @@ from tests.native.guarded import fresh, placed
 pytest.importorskip("llvmlite")
 
 from irc.native.inner_loops import LOOPS
-from irc.runtime.bounds import CURRENT
 from irc.runtime.kernels.quantized import dequantize_linear, dynamically_quantized, quantize_linear
 
 Array = np.ndarray[Any, Any]
@@ -71,12 +70,6 @@ def test_nan_makes_zeros(size):
     assert np.isnan(scale) and not zero and not codes.any()
 
 
-def test_others_are_left():
-    codes, scale, zero = np.empty(3, BYTE), np.empty((), SINGLE), np.empty((), BYTE)
-    assert not LOOPS.quantize(np.ones(3), codes, scale, zero)
-    assert not LOOPS.quantize(np.ones(0, SINGLE), codes[:0], scale, zero)
-
-
 def test_long_calls_pause(pacing):
     quantized(np.ones(1 << 22, SINGLE))
     assert pacing.times > 4
@@ -131,21 +124,3 @@ def test_halves_go_to_even(dtype):
 def test_not_a_number_becomes_zero():
     x = np.full(70, np.nan, SINGLE)
     assert not linear(x, np.ones((), SINGLE), np.array(3, np.int8), 0, np.dtype("i1")).any()
-
-
-def test_models_are_quantized_natively():
-    """In kernels, whatever lies how, and by the types that there is no code for."""
-    rng = np.random.default_rng(1)
-    scope = CURRENT.scope
-    for x in (rng.standard_normal((4, 5)).astype(SINGLE), rng.standard_normal((5, 4)).astype(SINGLE).T):
-        for dtype in (*INTEGERS, np.dtype("i4")):
-            scale, zero = np.full(5, 0.01, SINGLE), np.arange(5, dtype=dtype)
-            expected = quantize_linear(x, scale, zero), dequantize_linear(x.astype(dtype), scale, zero)
-            before, scope.loops = scope.loops, LOOPS
-            try:
-                found = quantize_linear(x, scale, zero), dequantize_linear(x.astype(dtype), scale, zero)
-            finally:
-                scope.loops = before
-            for value, other in zip(found, expected, strict=True):
-                np.testing.assert_array_equal(value, other, strict=True)
-                assert value.flags.c_contiguous

@@ -78,23 +78,6 @@ def test_layers(cell, sizes, directions, has_lengths, is_reverse):
     check(*layer(op, sizes, directions, has_lengths, **attributes, **direction))
 
 
-@pytest.mark.parametrize(
-    ("op", "attributes"),
-    [
-        ("LSTM", {"clip": 0.5}),
-        ("LSTM", {"input_forget": 1}),
-        ("LSTM", {"activations": ["Sigmoid", "Relu", "Tanh"]}),
-        ("GRU", {"activations": ["HardSigmoid", "Tanh"]}),
-        ("RNN", {"activations": ["Relu"]}),
-    ],
-)
-def test_other_cells_are_the_interpreters(op, attributes):
-    model, feeds = layer(op, (5, 2, 4, 6), 1, False, **attributes)
-    native, plain = (irc.compile(model, backend=backend).run(feeds) for backend in ("native", "numpy"))
-    for name, value in plain.items():
-        np.testing.assert_array_equal(native[name], value)
-
-
 def spread(x: Array, apart: int) -> Array:
     """``x`` with gaps between the elements of its first axis, or backwards in memory."""
     made = np.zeros((abs(apart) * (len(x) - 1) + 1, *x.shape[1:]), x.dtype)[::apart]
@@ -212,17 +195,6 @@ def test_states_of_another_shape_are_refused_after_a_run():
             compiled.run({**feeds, "c": feeds["c"][:, :1]})
         with pytest.raises(irc.Error, match="IRC442"):
             compiled.run(feeds, limits=Limits(bytes=1 << 8))
-
-
-def test_layers_may_share_weights_and_no_biases():
-    model, feeds = layer("GRU", (5, 2, 4, 8), 1, False, linear_before_reset=1)
-    bias = numpy_helper.to_array(model.graph.initializer[-1])
-    model.graph.initializer.append(numpy_helper.from_array(-bias, "other"))
-    second = model.graph.node.add()
-    second.CopyFrom(model.graph.node[0])
-    second.input[3], second.output[:] = "other", ["other_y", "other_h"]
-    model.graph.output.append(helper.make_tensor_value_info("other_y", TensorProto.FLOAT, None))
-    check(model, feeds)
 
 
 @pytest.mark.parametrize("batch", [1, 2])

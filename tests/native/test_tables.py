@@ -231,16 +231,6 @@ def test_attention_of_few_rows(
     assert models(text)[0].run(feeds)["d"].tobytes() == found["d"].tobytes()
 
 
-def test_a_convolution_stores_its_padded_image_in_work_memory() -> None:
-    text = typed_ir("x: Float(1, 512, 8); w: @Float(8192, 512, 3)", "d = Relu(Conv(Neg(x), w, pads=[1, 1]))", "d")
-    graph = parse_graph(text, {"w": Tensor.of(f32(8192, 512, 3), "w")})
-    native, plain = (irc.compile(graph, passes="none", backend=name) for name in ("native", "numpy"))
-    for _ in range(3):
-        feeds = {"x": f32(1, 512, 8)}
-        np.testing.assert_allclose(native.run(feeds)["d"], plain.run(feeds)["d"], rtol=1e-3, atol=1e-3)
-    assert native.counters.compiled == (features_at_once(8) is not None)
-
-
 INTEGERS = typed_ir(
     "x: Float(ROWS, 128); v: @Char(128, 136); w: @Char(136, 128); wz: @Char(128)",
     "q, s, z = DynamicQuantizeLinear(x); t = Mul(Cast(MatMulInteger(q, v, z), to=1), s)\n"

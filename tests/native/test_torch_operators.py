@@ -98,11 +98,13 @@ def check(name: str, found: Array, wanted: Array) -> None:
 def outcomes(name: str, count: int, step: int) -> Counter[str]:
     """Compare all that there is code for; how many there are, and how many not.
 
-    Of lists that mix types or shapes only every ``step``-th: which of them, differs from operator to operator.
+    Of lists that mix types or shapes only every ``step``-th, of those of one type every second, if not all: which of
+    them, differs from operator to operator.
     """
     seen: Counter[str] = Counter()
-    lists = operand_lists(count)
-    for given in lists[: len(DTYPES)] + lists[len(DTYPES) + NAMES.index(name) % step :: step]:
+    lists, number = operand_lists(count), NAMES.index(name)
+    of_one_type, mixed = lists[: len(DTYPES)], lists[len(DTYPES) :]
+    for given in of_one_type[number % min(step, 2) :: min(step, 2)] + mixed[number % step :: step]:
         node, graph = node_of(name, given)
         binder = find_binder(node.kind, None)
         assert binder is not None

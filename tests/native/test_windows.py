@@ -208,13 +208,6 @@ def test_any_ranges_give_equal_bits(sizes, stride, pieces):
         np.testing.assert_array_equal(parts, whole)
 
 
-def test_what_there_is_no_code_for_is_left_to_numpy():
-    axes = Window((9, 9), (1, 1), (1, 1), (4, 4, 4, 4), "NOTSET", False).resolve((20, 21))
-    x, w = random((1, 2, 20, 21), np.dtype("f4"), 1), random((2, 1, 9, 9), np.dtype("f4"), 2)
-    assert not LOOPS.depthwise(x, w, None, axes, np.empty_like(x))
-    assert all(loop.call is None for loop in LOOPS._loops.values())
-
-
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u1", "f2"])
 @pytest.mark.parametrize(
     ("kernel", "strides", "dilations", "pads"),
@@ -288,13 +281,3 @@ def test_threads_give_equal_bits(kind):
     call = list(LOOPS._loops.values())[-1].call
     assert call is not None and call.pieces > 1
     np.testing.assert_array_equal(one, two)
-
-
-def test_limits_are_heeded():
-    axes = Window((3, 3), (1, 1), (1, 1), (1, 1, 1, 1), "NOTSET", False).resolve((400, 400))
-    x = random((1, 8, 400, 400), np.dtype("f4"), 1)
-    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1])
-    model = irc.compile(onnx_model(node, {"x": x}), backend=Native())
-    with pytest.raises(Error, match=r"^IRC442: "):
-        model.run({"x": x}, limits=irc.Limits(bytes=1 << 20))
-    np.testing.assert_array_equal(model.run({"x": x}, limits=irc.Limits(bytes=1 << 30))["y"], maxima(x, axes))

@@ -175,15 +175,6 @@ def test_wrong_shapes(type, value, message):
     assert error.code == "IRC413" and message in error.message
 
 
-def test_sequences():
-    got = take("Float(n)[]", [f32(1), f32(1, 2), [3.0]])
-    assert [e.tolist() for e in got] == [[1], [1, 2], [3]] and isinstance(got, list)
-    assert take("Float(n)[]", ()) == []
-    assert refusal("Float(n)[]", f32(1)).code == "IRC412"
-    error = refusal("Float(1)[]", [f32(1), np.ones(1)])
-    assert error.where == "input 'x', element 1" and "float64" in error.message
-
-
 def test_maps():
     text = "graph(%x : Dict(str, Float(1))):\n return (%x)\n"
     model = model_of(text)
@@ -218,14 +209,6 @@ def test_python_inputs(type, good, bad):
     assert found == good and not isinstance(found, np.generic)
     with pytest.raises(Error, match=f"expected a Python {type}"):
         model.run({"x": bad})
-
-
-def test_tuples():
-    model = model_of("graph(%x : (int, Float(1))):\n return (%x)\n")
-    number, array = model.run({"x": (3, f32(1))})["x"]
-    assert number == 3 and array.tolist() == [1]
-    with pytest.raises(Error, match="expected a tuple of 2"):
-        model.run({"x": (3,)})
 
 
 @pytest.mark.parametrize("dtype", [DType.FLOAT4E2M1, DType.FLOAT6E2M3, DType.FLOAT6E3M2])

@@ -267,16 +267,6 @@ def test_layouts_are_what_they_are_elsewhere(parts: str, tune: Tune) -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_rows_of_a_copied_part_may_be_more_or_fewer(tune: Tune) -> None:
-    tune("irc.runtime.destinations.LEAST", 0)
-    plan = lower(ir_graph("x, y: Tensor", f"{LIST}(relu(x), y, exp(x)); c = cat(l, 1)", "c"))
-    x = np.ones((1, 4, 2), np.float32)
-    for rows in (1, 1, 2, 1, 1, 1, 0):
-        y = np.full((1, rows, 2), 3, np.float32)
-        (found,) = plan.run([x, y])
-        np.testing.assert_array_equal(found, np.concatenate([x, y, np.exp(x)], 1))
-
-
 @pytest.mark.parametrize("reverse", [False, True])
 def test_what_a_list_holds_is_needed_in_each_iteration(reverse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever of the list's memory comes first, its own, a part that is written over, or what others know."""

@@ -25,19 +25,6 @@ def zeros(dtype: str, *shape: int) -> np.ndarray:
     return np.ones(shape, dtype)
 
 
-def test_division():
-    a, b = np.array([7, -7], np.int32), np.array([2, 2], np.int32)
-    assert op("div", a, b).dtype == np.float32
-    assert op("div", a, b).tolist() == [3.5, -3.5]
-    assert op("div", a, b, "floor").tolist() == [3, -4]
-    assert op("div", a, b, "trunc").tolist() == [3, -3]
-    assert op("div", f32(7, -7), b, "trunc").tolist() == [3, -3]
-    with pytest.raises(Error, match="rounding_mode"):
-        op("div", a, b, "up")
-    x = f32(7, -7)
-    assert op("div_", x, 2, "floor") is x and x.tolist() == [3, -4]
-
-
 def test_alpha_scales_in_the_type_of_the_result():
     assert op("add", f32(1), np.array([3]), 0.5).tolist() == [2.5]
     assert op("sub", np.array([10]), np.array([3]), 2).tolist() == [4]
@@ -221,13 +208,6 @@ def test_lists_change_in_place():
     assert op("insert", xs, 1, 8) is xs and op("pop", xs) == 4 and xs == [9, 8, 2, 3]
     assert op("list", xs) == xs and op("list", xs) is not xs
     assert op("clear", xs) == []
-
-
-def test_unpacking():
-    assert op("prim::ListUnpack", [1, 2], outputs=2) == (1, 2)
-    assert op("prim::TupleUnpack", (1,), outputs=1) == 1
-    with pytest.raises(Error, match="3 elements cannot be unpacked into 2"):
-        op("prim::ListUnpack", [1, 2, 3], outputs=2)
 
 
 @pytest.mark.parametrize("passes", ["none", "default"])

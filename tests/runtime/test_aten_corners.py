@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from irc.errors import Error
-from tests.graphs import ir
 from tests.runtime.helpers import f32, run
 from tests.runtime.test_aten import op
 
@@ -662,23 +661,12 @@ def test_constant_lists_are_written_as_lists() -> None:
     assert run(text) == ["(1, [2]) [3]", "(1, [2])", "[1] [2]", "[3]"]
 
 
-def test_a_maximum_of_constant_lists() -> None:
-    text = ir("_n0: int", '_n3: "int[]" = prim.max([1, 2], prim.ListConstruct(_n0))', "_n3")
-    assert run(text, 3) == [[3]]
-    assert [list(v) for v in run(text, 0)] == [[1, 2]]
-
-
 @pytest.mark.parametrize("options", [[5, 6, *[None] * 6], [6, *[None] * 6], [6, *[None] * 5], [5, 6, *[None] * 5]])
 def test_random_integers_with_and_without_bounds_and_generators(options: list[Any]) -> None:
     found = op("randint_like", np.zeros(20), *options)
     least = 5 if options[1] == 6 else 0
     assert found.dtype == np.float64
     assert ((least <= found) & (found < 6)).all()
-
-
-def test_factors_of_numbers_are_not_left_out() -> None:
-    text = ir("x, y, f: int", "s: int = aten.add(x, y, f); d: int = aten.sub(x, y, f)", "s, d")
-    assert list(run(text, 10, 2, 3)) == [16, 4]
 
 
 @pytest.mark.parametrize("call", ["add(%l, %l, %n)", "add_(%l, %l, %n)"])

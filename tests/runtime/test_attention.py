@@ -69,13 +69,6 @@ def test_results_are_the_operators(heads, mask, flat, dtype, attributes):
             np.testing.assert_allclose(found[name], array, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-@pytest.mark.parametrize("batch", [0, 2])
-def test_nothing_is_attended_to(batch):
-    model, feeds = attention((4, 2), 0)
-    feeds = {name: array[:batch, :, :0] for name, array in feeds.items()}
-    assert irc.compile(model, "default").run(feeds)["y"].shape == (batch, 4, 0, SIZE)
-
-
 def test_heads_that_cannot_be_shared_are_refused():
     """4 heads of queries of 3 rows are as many rows as 3 heads of 4, but mean something else."""
     model, feeds = attention((4, 3), 3)

@@ -75,16 +75,6 @@ def test_a_dense_block_lies_in_one_place(backend: str, tune: Tune) -> None:
     assert (row.calls, row.in_place, row.fresh) == (3, 3, 0)
 
 
-@pytest.mark.parametrize("mode", ["nearest", "linear"])
-@pytest.mark.parametrize("backend", ["numpy", "native"])
-def test_an_image_is_resized_where_it_is_concatenated(backend: str, mode: str) -> None:
-    resized = f"b = Resize(Neg(x), None, [1., 1., 2., 2.], mode='{mode}')"
-    text = typed_ir("x: Float(1, 2, 3, 3)", f"{resized}; d = Concat(b, Ceil(b), axis=1); y = Relu(d)", "y")
-    model = compiled(text, backend)
-    check(parse_graph(text), model)
-    assert joined(model) == ["d"]
-
-
 def alone(statements: str, returned: str) -> str:
     """A graph whose only Concat is ``c``."""
     return ir("x, y: Float(2, 4)", f"a = Neg(x); b = Exp(y); {statements}; z = Cast(c, to=11)", returned)

@@ -7,7 +7,6 @@ from onnx import TensorProto, helper
 
 import irc
 from irc.frontend.onnx_export import export_model
-from irc.ir import parse_graph
 from irc.tools.check.peers import onnxruntime_session
 from tests.elsewhere import run_onnxruntime
 
@@ -70,34 +69,6 @@ def test_a_cache_that_does_not_fit_is_refused_as_an_operand_of_concat(passes, sh
     compiled = irc.compile(dummy_started(), passes)
     with pytest.raises(irc.Error, match=r"^IRC421: .*Concat"):
         compiled.run({"past": np.empty(shape, np.float32), "k": np.ones((2, 2, 1, 4), np.float32)})
-
-
-def test_strings_too_may_begin_with_a_dummy():
-    text = """graph(%past : String(a, n), %x : String(b, m)):
-      %y : String(*, *) = irc::append_[axis=1](%past, %x)
-      return (%y)"""
-    compiled = irc.compile(parse_graph(text), "none")
-    x = np.array([["a"], ["b"]], object)
-    assert compiled.run({"past": np.empty((1, 0), object), "x": x})["y"].tolist() == [["a"], ["b"]]
-    assert compiled.run({"past": x, "x": np.empty((0, 0), object)})["y"].tolist() == [["a"], ["b"]]
-
-
-def test_the_caches_of_attention_are_extended_in_place():
-    compiled, copying = irc.compile(attention()), irc.compile(attention(), "inline")
-    assert (appends(compiled), appends(copying)) == (2, 0)
-    session = irc.Session(compiled)
-    assert session.pairs == {"past_key": "present_key", "past_value": "present_value"}
-    random = np.random.default_rng(0)
-    caches = {name: np.empty((1, HEADS, 0, SIZE), np.float32) for name in session.pairs}
-    for step, new in enumerate([5, 1, 1, 1, 1]):
-        feeds = {name: random.standard_normal((1, HEADS, new, SIZE), np.float32) for name in "qkv"}
-        expected = copying.run({**feeds, **caches})
-        caches = {name: expected[output] for name, output in session.pairs.items()}
-        found = session.run(feeds)
-        for name, array in expected.items():
-            np.testing.assert_allclose(found[name], array, rtol=1e-6, atol=1e-6)
-        if step > 2:
-            assert session.counters.copied_bytes == 0
 
 
 @pytest.mark.parametrize("saved", [False, True])

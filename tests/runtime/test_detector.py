@@ -120,11 +120,3 @@ def test_a_detector_is_right_for_several_shapes(passes: str) -> None:
         np.testing.assert_allclose(found["area_sum"], expected["area_sum"], rtol=1e-4)
         counts.append(int(found["count"]))
     assert len(set(counts)) > 2
-
-
-def test_a_detector_that_finds_nothing() -> None:
-    compiled = irc.compile(head())
-    found = compiled.run(inputs(2, 30, 3, 0, bias=-50.0))
-    assert found["count"] == 0
-    assert found["area_sum"] == 0
-    assert found["found"].shape == (0, 6)

@@ -10,9 +10,7 @@ import irc
 from irc.cli import main
 from irc.frontend.torchscript import import_torchscript
 from irc.ir import EnumMember, parse_module
-from irc.passes import PassManager
 from tests.graphs import ir
-from tests.passes.helpers import kinds
 
 TEXT = ir("""
     self: __torch__.Net; x: Float(2); given: Enum<__torch__.Color> -> y, other, name, value, both, colour
@@ -46,13 +44,6 @@ def test_members_are_compared_named_and_told_what_they_stand_for(passes: str, gi
         blue = given is not Color.RED
         assert list(found.values()) == [blue, "BLUE" if blue else "RED", 7, [BLUE, RED], RED]
         assert found["colour"].value == 7
-
-
-def test_what_attributes_are_decides_branches() -> None:
-    module = import_torchscript(TEXT, WEIGHTS)
-    PassManager("freeze,constant-fold,dce").run(module)
-    assert "prim::If" not in [n.kind for n in module.main.walk()]
-    assert "eq" not in kinds(module.main)
 
 
 def test_of_text_alone_it_is_not_known_what_a_member_stands_for() -> None:

@@ -59,10 +59,3 @@ def test_what_cannot_be_computed_is_an_error(operator, inputs):
     text = f"graph(%x : Tensor, %y : Tensor):\n %z : Tensor = {operator}({', '.join(names)})\n return (%z)"
     with pytest.raises(Error):
         evaluate(node_of(text, operator), inputs)
-
-
-def test_a_wrong_number_of_values_is_refused():
-    node = node_of("graph(%x : Float(2)):\n %y : Float(2) = onnx::Add(%x, %x)\n return (%y)", "onnx::Add")
-    for values in ([], [f32(1, 2)], [f32(1, 2)] * 3):
-        with pytest.raises(Error, match=r"IRC434: .*onnx::Add has 2 inputs"):
-            evaluate(node, values)

@@ -200,12 +200,6 @@ def refusal(path) -> Error:
     return caught.value
 
 
-def test_missing_files_and_folders(tmp_path):
-    assert refusal(tmp_path / "none.irc").code == "IRC502"
-    assert refusal(tmp_path).code == "IRC502"
-    assert refusal(tmp_path / "no\0name.irc").code == "IRC502"
-
-
 @pytest.mark.parametrize("contents", [b"", b"\x89", b"\x08\x07\x12\x04onnx", b"PK\x03\x04" * 20, MAGIC[:-1]])
 def test_foreign_files(tmp_path, contents):
     path = tmp_path / "m.irc"

@@ -105,15 +105,6 @@ def test_copies_in_all_are_at_most_twice_the_appends(appends):
     assert grown.shape == (2, appends, 3)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "complex64", ml_dtypes.bfloat16, ml_dtypes.int4])
-def test_every_element_type_of_raw_memory(dtype):
-    row = np.ones((2, 1), dtype)
-    grown = GrowableArray(row, 1, capacity=3)
-    assert [grown.append(row), grown.append(row), grown.append(row)] == [True, True, False]
-    assert (grown.dtype, grown.shape) == (np.dtype(dtype), (2, 4))
-    assert (np.asarray(grown) == np.ones(1, dtype)).all()
-
-
 def test_threads_that_continue_one_prefix_never_meet():
     prefix = GrowableArray(f32(0), 0, capacity=1 << 12).array
     results = {}
@@ -361,11 +352,6 @@ def test_what_was_done_to_a_result_is_not_overlooked():
         model.run({"past": out, "x": x}, donate=["past"])
     found = model.run({"past": out, "x": x[:, :2]}, donate=["past"])["present"]
     np.testing.assert_array_equal(found, np.concatenate([out, x[:, :2]]))
-
-
-def test_a_node_that_is_not_well_formed_is_refused():
-    with pytest.raises(Error, match=r"^IRC215: .*attribute"):
-        CompiledModel(graph_of(ir("a, b: Tensor", "c = irc.append_(a, b)", "c")))
 
 
 # -- going back --------------------------------------------------------------------

@@ -156,32 +156,6 @@ def test_heads_that_share_keys_and_masks_that_grow(mask: str, operands: str) -> 
     assert made.counters.compiled == tables()
 
 
-SMALLEST = """
-graph(%x : Float(1, 2), %past_0 : Float(past, 2)):
-  %present_0 : Float(*, 2) = onnx::Concat[axis=0](%past_0, %x)
-  %shape : Long(2) = onnx::Shape(%present_0)
-  %first : Long() = prim::Constant[value=tensor([0])]()
-  %length : Long() = onnx::Gather(%shape, %first)
-  %most : Long() = prim::Constant[value=tensor([6])]()
-  %few : Long() = onnx::Min[since_version=13](%length, %most)
-  %one : Long(1) = prim::Constant[value=tensor([1])]()
-  %count : Long(1) = onnx::Reshape[since_version=19](%few, %one)
-  %ones : Float(*) = onnx::ConstantOfShape[value=tensor<Float(1)>([1.])](%count)
-  %twice : Float(1, 2) = onnx::Add[since_version=14](%x, %x)
-  %sum : Float(1) = onnx::ReduceSum[keepdims=1, since_version=11](%ones)
-  %y : Float(1, 2) = onnx::Mul[since_version=14](%twice, %sum)
-  return (%y, %present_0)
-"""
-
-
-@pytest.mark.parametrize("backend", ["auto", "numpy"])
-def test_a_size_that_is_the_same_for_some_steps_only(backend: str) -> None:
-    made = session(backend, SMALLEST)
-    for number in range(12):
-        x = np.full((1, 2), number, np.float32)
-        np.testing.assert_array_equal(made.run({"x": x})["y"], 2 * x * min(number + 1, 6))
-
-
 HEADS_OF_4 = """
 graph(%x : Float(1, 4, 1, 32), %past_k : Float(1, 4, past, 32), %past_v : Float(1, 4, past, 32)MORE):
   %q : Float(1, 4, 1, 32) = onnx::Neg(%x)
@@ -259,16 +233,6 @@ def test_what_may_be_around_caches(text: str, passes: str) -> None:
 
 def plain_shape(model: CompiledModel, name: str) -> tuple[Any, ...]:
     return next(each.shape or () for each in model.inputs if each.name == name)
-
-
-@pytest.mark.parametrize("count", [8, 64])
-def test_steps_of_several_tokens_have_the_bits_of_first_ones(count: int) -> None:
-    fresh, usual = session(), session()
-    for number in range(8):
-        usual.run(token(number, count))
-    caches = {name: array.copy() for name, array in usual.caches.items()}
-    first, later = fresh.run({**token(99, count), **caches}), usual.run(token(99, count))
-    np.testing.assert_array_equal(first["y"], later["y"])
 
 
 FAILING = typed_ir("""

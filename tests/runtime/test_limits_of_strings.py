@@ -65,13 +65,6 @@ graph(%x0 : {type}, %n : int):
 """
 
 
-@pytest.mark.parametrize(("type", "x"), [("str", "ab"), ("int[]", [1, 2])])
-def test_what_doubles(type: str, x: Any) -> None:
-    compiled = model_of(LOOP.format(type=type, step=f"%y : {type} = aten::add(%x, %x)"))
-    refused(compiled, {"x0": x, "n": 62}, "IRC442", "aten::add", bytes=MIB)
-    assert compiled.run({"x0": x, "n": 3}, limits=Limits(bytes=MIB)) == {"r": x * 8}
-
-
 def test_what_nothing_refers_to_any_more_is_no_longer_counted() -> None:
     """Far more is made than fits, of which only one string at a time is needed."""
     step = "%z : int[] = prim::rangelist(%i)\n      %k : int = aten::len(%z)\n      %y : str = aten::{}(%x)"

@@ -150,13 +150,3 @@ def test_the_verifier_refuses_to_hand_a_list_on_as_one_of_another_type(line: str
     graph = parse_graph(f"{head}{line}\n  return (%r)\n")
     with pytest.raises(Error, match=r"^IRC214: "):
         graph.verify()
-
-
-def test_operators_read_lists_of_tensors_where_they_take_optional_ones() -> None:
-    text = f"""graph(%x : Tensor, %i : Tensor):{CONSTANTS}
-      %l : Tensor[] = prim::ListConstruct(%i)
-      %y : Tensor = aten::index(%x, %l)
-      return (%y)
-    """
-    for found in results(text, {"x": X, "i": np.array([1])}):
-        assert found["y"].tolist() == [1.0]

@@ -1,6 +1,5 @@
 """Constants that runs prepare once: quantised weights as floats, halves as float32."""
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -173,13 +172,6 @@ def test_halves_of_torchscript_are_widened_once(
             model.run({"x": x.astype(wrong)})
 
 
-def test_one_weight_of_two_products_is_widened_once(made: list[int]) -> None:
-    weight = RNG.standard_normal((SIZE, SIZE)).astype(np.float16)
-    model = half(np.dtype(np.float16), "y = MatMul(MatMul(x, w), w)", weight, "n, m")
-    model.run({"x": X.astype(np.float16)})
-    assert made == [weight.size]
-
-
 def test_runs_of_limited_memory_keep_no_more_than_they_may_use(made: list[int]) -> None:
     model, needed = quantised(), WEIGHTS.nbytes
     for _ in range(2):
@@ -229,30 +221,6 @@ def test_packed_weights_are_unpacked_once(body: str, outputs: str, expected: np.
         found[:] = 7
     kernels = [model.profile({"x": X}).counters.kernels for _ in range(2)]
     assert kernels[0] == kernels[1] < (4 if "MatMul" in body and "Neg_" not in body else 9)
-
-
-@pytest.mark.parametrize(
-    ("type", "value"), [("int", 2), ("float", 2.0), ("bool", True), ("str", "a"), ("NoneType", None)]
-)
-@pytest.mark.parametrize("limits", [None, irc.Limits(bytes=1000)])
-def test_of_what_a_group_gives_only_tensors_are_kept(type: str, value: object, limits: irc.Limits | None) -> None:
-    text = f"""
-    graph(%x : Float(2)):
-      %k : {type}, %c : Float(2), %d : Float(2), %e : Float(2) = prim::FusionGroup_0()
-      %y : Float(2) = onnx::Sum(%x, %c, %d, %e)
-      return (%y, %k)
-    with prim::FusionGroup_0 = graph():
-      %k : {type} = prim::Constant[value={json.dumps(value) if isinstance(value, str) else value}]()
-      %c : Float(2) = prim::Constant[value=tensor([1., 2.])]()
-      %d : Float(2) = onnx::Neg(%c)
-      return (%k, %c, %d, %d)
-    """
-    model = irc.compile(parse_graph(text), passes="none")
-    for _ in range(3):
-        y, k = model.run({"x": np.zeros(2, np.float32)}, limits=limits).values()
-        assert (y.tolist(), k) == ([-1, -2], value)
-    kernels = [model.profile({"x": np.zeros(2, np.float32)}).counters.kernels for _ in range(2)]
-    assert kernels == [1, 1]
 
 
 def test_packed_weights_and_limits() -> None:

@@ -5,10 +5,8 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 
-import irc
 from irc.ir import Node
 from irc.runtime.execution import Frame, Observer, Run, Slots
 from irc.runtime.limits import ArrayBytes
@@ -154,38 +152,6 @@ def test_live_bytes_follow_arrays():
     assert live.now == 0
     del view, b
     assert live.now == 0
-
-
-# -- in place ------------------------------------------------------------------
-
-
-EXPANDED = typed_ir("x: Float(4, 4)", "a = Softmax(x); b = Add(a, x); c = Exp(b); s = Shape(a); e = Expand(c, s)", "e")
-
-
-def places(found: Profile) -> dict[str, tuple[int, int]]:
-    """Name -> results in place, fresh results."""
-    assert sum(n.in_place for n in found.nodes) == found.counters.in_place
-    assert sum(row.in_place for row in found.by_operator()) == found.counters.in_place
-    return {n.label.split("'")[1].strip("%"): (n.in_place, n.fresh) for n in found.nodes}
-
-
-@pytest.mark.parametrize("passes", ["none", "reorder", "in-place", "reorder,in-place"])
-def test_results_over_operands_count_whoever_has_found_them(passes: str) -> None:
-    model = irc.compile(module_of(EXPANDED, {}), passes=passes)
-    feeds = {"x": np.ones((4, 4), np.float32)}
-    found = model.profile(feeds)
-    b = (1, 0) if "reorder" in passes else (0, 1)  # it writes over the operand of Shape only after that
-    assert places(found) == {"a": (0, 1), "b": b, "c": (1, 0), "s": (0, 1), "e": (0, 0)}
-    model.run(feeds)
-    assert model.counters.in_place == 1 + b[0]
-    model.run(feeds)
-    planned = model.profile(feeds)
-    assert planned.counters.in_place == model.counters.in_place
-    assert planned.counters.planned == (2 if "in-place" not in passes else "reorder" not in passes)
-    if "in-place" in passes:
-        assert places(planned) == places(found)
-    else:  # the output is in memory of its own
-        assert places(planned) == places(found) | {"c": (0, 1)}
 
 
 # -- always --------------------------------------------------------------------

@@ -60,11 +60,6 @@ def test_num_scan_inputs_out_of_range_is_refused(attributes):
         run(scan(attributes, 11), f32(0, 0), f32(0, 0), f32(0, 0))
 
 
-def test_lists_of_axes_have_one_element_an_input():
-    with pytest.raises(Error, match="scan_input_axes has 1 element; it needs 2"):
-        run(scan("num_scan_inputs=2, scan_input_axes=[0]", 11), f32(0, 0), f32(0, 0), f32(0, 0))
-
-
 SCAN_8 = ir("""
     lens: Long?; s, x: Tensor -> last, sums
     last, sums = Scan(lens, s, x, num_scan_inputs=1, directions=[DIRECTION], since_version=8)

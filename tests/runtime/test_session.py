@@ -383,10 +383,3 @@ def test_what_a_session_holds_has_the_sizes_that_the_model_states(size, code):
             session.run({"x": ones[2]})
     assert caught.value.code == code and "'h'" in str(caught.value) + caught.value.where
     assert session.run({"x": ones[3], "h": ones[3]})["y"].shape == (3,)
-
-
-def test_a_first_step_with_a_ragged_list():
-    session = irc.Session(compiled(STATE), {"h": "y"})
-    with pytest.raises(Error) as caught:
-        session.run({"x": [[1.0, 2.0], [3.0]]})
-    assert caught.value.code.startswith("IRC41")

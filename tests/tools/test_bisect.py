@@ -171,7 +171,7 @@ def check(found: Bisection, folder: Path, at: str) -> None:
     assert [Path(path).exists() for path in found.files] == [True] * len(found.files)
 
 
-@pytest.mark.parametrize("fault", slow_if(FAULTS, {"a light model", "a wrong rank"}))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_of_a_pass_is_found(fault: str, tmp_path: Path) -> None:
     make, faulty, before, at = FAULTS[fault]
     model = make()
