@@ -14,13 +14,14 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from irc.ir import CONSTANT, Node, Value
+from irc.ir import CONSTANT, Node, TensorType, Value
 from irc.ir.region_flow import inner_graph
+from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Frame, Observer, Slots, label
 from irc.runtime.limits import ArrayBytes
 from irc.runtime.memory_plan import MemoryPlan
-from irc.runtime.values import describe
+from irc.runtime.values import describe, is_array
 from irc.support.formatting import count, milliseconds
 
 
@@ -198,6 +199,7 @@ class Profiler(Observer):
         self._live = ArrayBytes()
         self._found = Profile()
         self._nodes: dict[Node, NodeProfile] = {}
+        self._passing: set[str] = set()  # kinds whose lists hold what was there
         self._stack: list[_Call] = []
         self._latest: _Call | None = None  # the last that began
         self._placed: Container[Value] = ()  # the results that have places in planned memory
@@ -238,7 +240,7 @@ class Profiler(Observer):
         row, has_calls_inside = call.node, self._latest is not call
         results = [frame[s] for s in outs]
         known = self._live.arrays
-        made = self._live.count(results)
+        made = self._live.count(filter(is_array, results) if node.kind in self._passing else results)
         new = self._live.arrays - known
         row.calls += 1
         if all(other.node is not row for other in self._stack):
@@ -272,6 +274,8 @@ class Profiler(Observer):
         members = [] if group is None else [member.kind for member in group.nodes if member.kind != CONSTANT]
         within = self._stack[-1].node if self._stack else None
         found = self._nodes[node] = NodeProfile(node.kind, label(node), within, fused=tuple(members))
+        if _passes_on(node):
+            self._passing.add(node.kind)
         return found
 
     def _note_place(self, node: Node, row: NodeProfile, over: bool, new: bool) -> None:
@@ -283,6 +287,13 @@ class Profiler(Observer):
 
     def _note_peak(self, alive: int = 0) -> None:
         self._found.peak = max(self._found.peak, self._live.now, alive)
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether lists that ``node`` returns hold earlier values, so that they are not counted again."""
+    results = [result for row in schemas(node.kind) for result in row.returns]
+    shares = any(result.alias is not None and not isinstance(result.type, TensorType) for result in results)
+    return shares or bool(node.blocks) or node.kind.startswith("prim::")
 
 
 def ms(nanoseconds: int) -> str:
