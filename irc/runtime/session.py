@@ -40,8 +40,9 @@ class Session:
         pairs: input name -> name of the output that it is in the next step, ``output.1`` for an element of one that is
             a tuple. By default, those called
             ``past_key_values.*`` and ``present.*``, ``past_*`` and ``present_*``, or ``past.*`` and ``present.*``.
-        capacity: for how many positions caches that the model appends to get memory in the first step: none is copied
-            until it is full. Without, and beyond, they move whenever their length has doubled.
+        capacity: for how many positions caches that the model appends to, or that have grown in the first step, get
+            memory then: none is copied until it is full. Without, and beyond, they move whenever their length has
+            doubled.
 
     Attributes:
         pairs: as given or found.
@@ -221,7 +222,9 @@ class Session:
             found = dict(zip(self.pairs, kept))
             caches.check(found, given, held, counters)
             for name in self._due if self.capacity else ():
+                before = given.get(name, self._model.module.defaults.get(name))
                 axis = caches.axis(name, found[name])
+                axis = _differing_axis(before, found[name]) if axis is None else axis
                 if axis is not None:
                     found[name] = reserve(found[name], axis, self.capacity or 0)
             self._held, self.counters = found, counters
@@ -266,6 +269,13 @@ def _is_donatable(array: Array) -> bool:
 def _cache_lost(donated: Iterable[str]) -> Error:
     remedy = "reset the session, go on from a fork, or give the step these caches"
     return Error("IRC437", f"a step has failed while it wrote to {some(map(repr, donated))}: {remedy}")
+
+
+def _differing_axis(given: Any, array: Array) -> int | None:
+    """The one axis along which ``array`` has another size than ``given``."""
+    shape = np.shape(given)
+    differing = [axis for axis, (a, b) in enumerate(zip(shape, array.shape)) if a != b]
+    return differing[0] if len(shape) == array.ndim and len(differing) == 1 else None
 
 
 _TAKING_PARTS = frozenset(

@@ -294,7 +294,7 @@ def usable_processors() -> int:
 def share_of_time() -> int | None:
     """CPU quota of this process's cgroups, rounded up to whole CPUs; None if unlimited.
 
-    Source: Linux's documentation of control groups of version 2, ``cpu.max``.
+    Source: Linux's documentation of control groups, ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of version 1.
     """
     shares = [quota / period for quota, period in _limits(_GROUPS, _OWN) if quota > 0 and period > 0]
     return math.ceil(min(shares)) if shares else None
@@ -308,10 +308,16 @@ def _limits(groups: Path, own: Path) -> Iterator[tuple[int, int]]:
     """
     for line in _read(own).splitlines():
         _, controllers, name = line.split(":", 2)
+        if not controllers:
+            top, files = groups, ("cpu.max",)
+        elif "cpu" in controllers.split(","):
+            top, files = groups / controllers, ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        else:
+            continue
         path = PurePosixPath(name.lstrip("/"))
-        for folder in (path, *path.parents) if not controllers else ():  # a group has no more than those around it
-            numbers = _read(groups / folder / "cpu.max").split()
-            if len(numbers) == 2 and all(number.isdecimal() for number in numbers):  # not "max"
+        for folder in (path, *path.parents):  # a group has no more than those around it
+            numbers = " ".join(_read(top / folder / file) for file in files).split()
+            if len(numbers) == 2 and all(number.isdecimal() for number in numbers):  # not "max", not -1
                 yield int(numbers[0]), int(numbers[1])
 
 

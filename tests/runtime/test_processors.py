@@ -18,7 +18,17 @@ CASES = {
         {"a/b/c/cpu.max": "max 100000", "a/b/cpu.max": "300000 100000", "a/cpu.max": "800000 100000"},
         3,
     ),
-    "groups of version 1 beside": ("4:memory:/x\n1:cpu:/y\n0::/", {"y/cpu.max": "1 1", "cpu.max": "50 10"}, 5),
+    "version 1": (
+        "4:memory:/x\n1:cpu,cpuacct:/y",
+        {"cpu,cpuacct/y/cpu.cfs_quota_us": "400000", "cpu,cpuacct/y/cpu.cfs_period_us": "100000", "cpu.max": "1 1"},
+        4,
+    ),
+    "version 1 without limit": ("1:cpu:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, None),
+    "both versions": (
+        "1:cpu:/\n0::/",
+        {"cpu/cpu.cfs_quota_us": "100", "cpu/cpu.cfs_period_us": "50", "cpu.max": "50 10"},
+        2,
+    ),
     "something else": ("0::/", {"cpu.max": "a b"}, None),
     "no time": ("0::/", {"cpu.max": "1 0"}, None),
 }
