@@ -63,7 +63,7 @@ def unplanned_profile(compiled: irc.CompiledModel, feeds: dict[str, Any]) -> Pro
     profiler = Profiler()
     counters = Run()
     counters.observer = profiler
-    profiler.start(values, counters)
+    profiler.start(compiled.graph, values, counters)
     found = one_thread().call(plan.run, values, counters)
     return profiler.finish(dict(zip((v.name for v in compiled.graph.outputs), found)))
 

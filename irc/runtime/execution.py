@@ -99,9 +99,6 @@ class Observer:
 
     in_arena = False
 
-    def start(self, inputs: Iterable[Any], counters: Counters) -> None:
-        """A run on ``inputs`` begins, which counts what it does in ``counters``."""
-
     def use_arena(self, memory: Any, plan: MemoryPlan) -> None:
         """The run writes the results that ``plan`` names into ``memory``, which outlives the run."""
 

@@ -30,7 +30,7 @@ from irc.runtime.backends import AUTO, Backend, find_backend
 from irc.runtime.binding import reachable_nodes, unsupported
 from irc.runtime.boundary import NOTHING, Held, Signature, detach, left_out, read_only_view
 from irc.runtime.bounds import CURRENT, ERRORS, IGNORED, Share, in_own_scope, in_turn
-from irc.runtime.execution import Counters, Observer, Run
+from irc.runtime.execution import Counters, Run
 from irc.runtime.limits import LimitGuard, Limits
 from irc.runtime.objects import State, check_known, snapshot
 from irc.runtime.plan import Lowerer, is_unknown, part_for, unknown_nodes
@@ -266,7 +266,7 @@ class CompiledModel:
         donate: Iterable[str] = (),
         limits: Limits | None = None,
         threads: int | None = None,
-        observer: Observer | None = None,
+        profiler: Profiler | None = None,
         held: Held = NOTHING,
     ) -> Answer:
         """Run the model for `run`, `profile` and sessions, as `docs/explanation/runtime.md` describes.
@@ -277,7 +277,7 @@ class CompiledModel:
             donate: names of inputs that may be overwritten.
             limits: of the run.
             threads: how many may work at it.
-            observer: what follows the run, if anything does.
+            profiler: what follows the run, if anything does.
             held: what a session gives to the run, and keeps of it.
         """
         if not isinstance(feeds, dict) and not is_mapping(feeds):
@@ -289,7 +289,7 @@ class CompiledModel:
         signature = self._signatures.get(key) or self._signature(*key)
         share = self._share if threads is None else sharing(threads)
         run = Run()
-        run.observer, run.again = observer, held is not NOTHING
+        run.observer, run.again = profiler, held is not NOTHING
         try:
             values, key = signature.bind(feeds, held, run)
         except Error as error:
@@ -301,8 +301,8 @@ class CompiledModel:
         if limits is not None:
             guard = run.observer = LimitGuard(limits, values)
             share = in_turn
-        if observer is not None:
-            observer.start(values, run)
+        if profiler is not None:
+            profiler.start(values, run)
         if signature.recurs and signature.likes:
             like = signature.likes[0]
             self._usual[names] = signature, [(i, name, *like.key[i]) for i, name, *_ in like.inputs], like.key

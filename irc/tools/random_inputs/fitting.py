@@ -21,9 +21,10 @@ from irc.passes.shapes import Inference
 from irc.runtime.arena import GrowingKeys
 from irc.runtime.arguments import Argument
 from irc.runtime.boundary import Held
-from irc.runtime.execution import Frame, Observer, Slots
+from irc.runtime.execution import Counters, Frame, Observer, Slots
 from irc.runtime.limits import LIMIT_CODES, Limits
 from irc.runtime.model import CompiledModel
+from irc.runtime.profile import Profiler
 from irc.tools.random_inputs.draw import (
     MAX_ELEMENTS,
     Domain,
@@ -77,12 +78,18 @@ class Made(NamedTuple):
     results: dict[str, Any] | None
 
 
-class _Steps(Observer):
-    """Counts how many nodes of the top block have run."""
+class _Steps(Profiler):
+    """Counts how many nodes of the top block have run; it measures nothing."""
+
+    use_arena, retain, enter, before = Observer.use_arena, Observer.retain, Observer.enter, Observer.before
 
     def __init__(self, graph: Graph) -> None:
+        super().__init__()
         self.positions = {node: i for i, node in enumerate(graph.nodes, 1)}
         self.reached = 0
+
+    def start(self, graph: Graph, inputs: Iterable[Any], counters: Counters) -> None:
+        """The run begins."""
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
         """Note that ``node`` has run."""
@@ -239,7 +246,7 @@ class Fitting:
             return 0
         steps = _Steps(self.model.graph)
         with suppress(Error):
-            self.model.execute({**feeds, **self.given}, observer=steps, held=Held(keys=GrowingKeys()))
+            self.model.execute({**feeds, **self.given}, profiler=steps, held=Held(keys=GrowingKeys()))
         return steps.reached
 
     def _better(self, attempt: Attempt, seed: int, style: Style) -> Attempt | None:
