@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from irc.runtime.profile import NodeProfile, Profile, ms
+from irc.runtime.profile import GroupProfile, Profile, ms
 from irc.runtime.report import Report
 from irc.support.formatting import count, milliseconds, printable
 from irc.support.remarks import PassRun, Remark
@@ -140,7 +140,7 @@ def _digits(number: int) -> str:
 
 def _times(whole: int) -> dict[str, Format]:
     """The columns of a time, and of its share in the ``whole``."""
-    return {">ms": ms, ">share": lambda part: f"{part / whole:.1%}" if whole else "-"}
+    return {">ms": ms, ">share": lambda part: _share(part, whole)}
 
 
 def plain(text: str, style: str = "") -> Text:
@@ -170,13 +170,15 @@ def _profile_sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
     yield "operators", _profiled_operators(profile)
     yield "results", _results(profile)
     yield "nodes", _nodes(profile)
+    if groups := profile.by_group():
+        yield "groups", _groups(profile, groups)
 
 
 def _profiled_operators(profile: Profile) -> RenderableType:
     rows = [(_bare(row.kind), row.own, row.own, row.nodes, row.calls, row.bytes) for row in profile.by_operator()]
     columns = {"operator": None, **_times(profile.own), ">nodes": _digits, ">calls": _digits, ">bytes": _digits}
     table = _first_rows(rows, columns)
-    said = "each by itself: an If without its branch; bytes are those that it makes"
+    said = "each by itself: an If without its branch, a group without its members; bytes are those that it makes"
     return Group(table, plain(said, "dim"))
 
 
@@ -188,16 +190,26 @@ def _results(profile: Profile) -> RenderableType:
     return Group(table, plain(said, "dim"))
 
 
-def _named(node: NodeProfile) -> str:
-    """What the table calls a node, with the members of a group."""
-    members = ", ".join(kind.removeprefix("onnx::") for kind in node.fused)
-    return f"{node.label} of {members}" if members else node.label
-
-
 def _nodes(profile: Profile) -> RenderableType:
     inputs = "inputs, at the first call"
     rows = [
-        (plain(_named(node)), node.own, node.own, node.calls, plain(", ".join(node.inputs) or "block by block"))
+        (plain(node.label), node.own, node.own, node.calls, plain(", ".join(node.inputs) or "block by block"))
         for node in profile.by_node()
     ]
     return _first_rows(rows, {"node": None, **_times(profile.own), ">calls": _digits, inputs: None}, "others")
+
+
+def _groups(profile: Profile, groups: list[GroupProfile]) -> RenderableType:
+    rows: list[tuple[Any, ...]] = []
+    for group in groups:
+        own = group.node.own + sum(member.own for member in group.members)
+        members = ", ".join(f"{m.kind.removeprefix('onnx::')} {_share(m.own, own)}" for m in group.members)
+        members += f"; itself {_share(group.node.own, own)}"
+        if group.node.fused:
+            members = f"as one step: {', '.join(kind.removeprefix('onnx::') for kind in group.node.fused)}"
+        rows.append((plain(group.node.label), own, own, plain(members)))
+    return _first_rows(rows, {"group": None, **_times(profile.own), "its members, by share": None}, "others")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "-"

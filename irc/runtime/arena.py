@@ -462,7 +462,7 @@ class _Planned(PlannedSteps):
 
 
 class PlanCache:
-    """What is known of runs, by their keys: what the first one recorded, then the plan, or None.
+    """What is known of runs, by their keys: what the first one has recorded; from the second one on, the plan, or None.
 
     A full cache takes nothing new, so that of keys that come in turn some stay. Keys that stop coming leave: see
     `MOST_MISSES`. At any line, a signal handler may make runs that use it, too.

@@ -302,7 +302,7 @@ class CompiledModel:
             guard = run.observer = LimitGuard(limits, values)
             share = in_turn
         if profiler is not None:
-            profiler.start(values, run)
+            profiler.start(signature.runs.lowerer.graph, values, run)
         if signature.recurs and signature.likes:
             like = signature.likes[0]
             self._usual[names] = signature, [(i, name, *like.key[i]) for i, name, *_ in like.inputs], like.key

@@ -3,8 +3,7 @@
 The clock is read before and after the work of following a step, so that this
 work is in no node's time. A step's *own* time is its time without that of the
 steps inside it: for an If, its branch; for a call, the function. Each moment
-belongs to the own time of at most one step. Members of fusion groups are steps like others, but for groups that a
-backend has compiled.
+belongs to the own time of at most one step. A fusion group's time is that of its members.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from irc.ir import CONSTANT, Node, TensorType, Value
-from irc.ir.region_flow import inner_graph
+from irc.ir import CONSTANT, GROUP, Graph, Node, TensorType, Value
+from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
 from irc.runtime.execution import Counters, Frame, Observer, Slots, label
@@ -33,7 +32,8 @@ class NodeProfile:
         kind: its operator.
         label: operator and name, as in error messages.
         within: the node around it whose step ran it first, or None.
-        calls: how often it ran.
+        group: the fusion group it is a member of, or None.
+        calls: how often it ran; of a fusion group, how often a member did at most.
         own: time without that of nodes inside it.
         total: time with it. If a call is inside a call of the same node, only the outer one counts.
         allocations: how many of its results took new memory: not views, in-place results or planned memory.
@@ -41,12 +41,13 @@ class NodeProfile:
         in_place: how often it wrote its result over an operand, or, in planned memory, where an operand lies.
         fresh: how often a result got memory of its own, new or planned. Views are neither.
         inputs: element types and shapes of its inputs at the first call.
-        fused: of a fusion group, the kinds of its members, in their order.
+        fused: of a fusion group that ran as one step, the kinds of its members, in their order.
     """
 
     kind: str
     label: str
     within: NodeProfile | None = None
+    group: NodeProfile | None = None
     calls: int = 0
     own: int = 0
     total: int = 0
@@ -60,7 +61,7 @@ class NodeProfile:
     def to_dict(self) -> dict[str, Any]:
         """Plain data; nodes around it by their labels."""
         data: dict[str, Any] = {**vars(self), "inputs": list(self.inputs), "fused": list(self.fused)}
-        data["within"] = self.within and self.within.label
+        data["within"], data["group"] = self.within and self.within.label, self.group and self.group.label
         for name in ("own", "total"):
             data[f"{name}_ns"] = data.pop(name)
         return data
@@ -76,6 +77,13 @@ class OperatorProfile(NamedTuple):
     bytes: int
     in_place: int
     fresh: int
+
+
+class GroupProfile(NamedTuple):
+    """One fusion group: its node, and the members that ran, those that took most first."""
+
+    node: NodeProfile
+    members: list[NodeProfile]
 
 
 @dataclass
@@ -130,6 +138,14 @@ class Profile:
     def by_node(self) -> list[NodeProfile]:
         """The nodes, those with most own time first."""
         return sorted(self.nodes, key=lambda node: -node.own)
+
+    def by_group(self) -> list[GroupProfile]:
+        """The fusion groups, those that took most first."""
+        members: dict[NodeProfile, list[NodeProfile]] = {n: [] for n in self.nodes if n.kind == GROUP}
+        for node in self.by_node():
+            if node.group is not None:
+                members[node.group].append(node)
+        return [GroupProfile(n, members[n]) for n in sorted(members, key=lambda node: -node.total)]
 
     def __str__(self) -> str:
         """The run in a few lines, then a line for each kind of operator."""
@@ -200,14 +216,17 @@ class Profiler(Observer):
         self._found = Profile()
         self._nodes: dict[Node, NodeProfile] = {}
         self._passing: set[str] = set()  # kinds whose lists hold what was there
+        self._groups: dict[Graph, Node] = {}  # the fusion groups of the graph, by their subgraphs
         self._stack: list[_Call] = []
         self._latest: _Call | None = None  # the last that began
         self._placed: Container[Value] = ()  # the results that have places in planned memory
         self._over: frozenset[Value] = frozenset()  # those of them that are written over an operand
         self._start = self._left = clock()  # when the run began, and when the last event had been followed
 
-    def start(self, inputs: Iterable[Any], counters: Counters) -> None:
-        """Begin a run on ``inputs``, whose memory does not count; count in ``counters``."""
+    def start(self, graph: Graph, inputs: Iterable[Any], counters: Counters) -> None:
+        """Begin a run of ``graph`` on ``inputs``, whose memory does not count; count in ``counters``."""
+        groups = (node for node in with_subgraphs(graph) if node.kind == GROUP)
+        self._groups = {inner: node for node in groups if (inner := inner_graph(node)) is not None}
         self._live.disown(inputs)
         self._found.counters = counters
 
@@ -258,7 +277,9 @@ class Profiler(Observer):
         """The profile of the run, which has ended."""
         found = self._found
         found.elapsed = self._clock() - self._start
-        found.nodes, found.outputs = list(self._nodes.values()), outputs
+        self._sum_up_groups()
+        found.nodes = [node for node in self._nodes.values() if node.calls]
+        found.outputs = outputs
         return found
 
     def _account(self) -> int:
@@ -270,13 +291,34 @@ class Profiler(Observer):
         return now
 
     def _add(self, node: Node) -> NodeProfile:
-        group = inner_graph(node)
-        members = [] if group is None else [member.kind for member in group.nodes if member.kind != CONSTANT]
-        within = self._stack[-1].node if self._stack else None
-        found = self._nodes[node] = NodeProfile(node.kind, label(node), within, fused=tuple(members))
+        around = self._stack[-1].node if self._stack else None
+        group = self._group_of(node, around)
+        within = around if group is None or (around is not None and around.group is group) else group
+        found = self._nodes[node] = NodeProfile(node.kind, label(node), within, group)
         if _passes_on(node):
             self._passing.add(node.kind)
         return found
+
+    def _group_of(self, node: Node, around: NodeProfile | None) -> NodeProfile | None:
+        """The row of the fusion group that ``node`` is a member of."""
+        group = self._groups.get(node.graph)
+        if group is not None and group not in self._nodes:
+            outer = self._group_of(group, around)
+            self._nodes[group] = NodeProfile(GROUP, label(group), outer or around, outer)
+        return None if group is None else self._nodes[group]
+
+    def _sum_up_groups(self) -> None:
+        """Fill in the rows of groups that had no steps of their own, the inner ones first."""
+        rows = list(self._nodes.values())
+        have_members = {row.group for row in rows}
+        for graph, node in self._groups.items():
+            row = self._nodes.get(node)
+            if row is not None and row not in have_members:
+                row.fused = tuple([member.kind for member in graph.nodes if member.kind != CONSTANT])
+        for group in reversed([row for row in rows if row.kind == GROUP and not row.calls]):
+            members = [row for row in rows if row.within is group]
+            group.total = sum(member.total for member in members)
+            group.calls = max(member.calls for member in members)
 
     def _note_place(self, node: Node, row: NodeProfile, over: bool, new: bool) -> None:
         planned = [v for v in node.outputs if v in self._placed]

@@ -28,7 +28,7 @@ def profile(text: str, *inputs: Any) -> Profile:
     plan = lower(graph)
     profiler = ticking()
     counters = observed_run(profiler)
-    profiler.start(inputs, counters)
+    profiler.start(graph, inputs, counters)
     with np.errstate(all="ignore"):
         outputs = plan.call(inputs, counters)
     return profiler.finish({str(i): x for i, x in enumerate(outputs)})
@@ -175,13 +175,17 @@ def test_every_call_is_counted_and_every_moment_once(program: Program) -> None:
     plan.run(program.inputs(program.memory()), observed_run(counting))
     counters = Run()
     inputs = program.inputs(program.memory())
-    profiler.start(inputs, counters)
+    profiler.start(program.graph, inputs, counters)
     counters.observer = profiler
     plan.run(inputs, counters)
     found = profiler.finish({})
-    assert sum(n.calls for n in found.nodes) == sum(counting.calls.values())
-    assert len(found.nodes) == len(counting.calls)
+    ran = [n for n in found.nodes if n.own]
+    assert sum(n.calls for n in ran) == sum(counting.calls.values())
+    assert len(ran) == len(counting.calls)
+    assert all(n.kind == "prim::FusionGroup" for n in found.nodes if not n.own)
     assert all(n.calls > 0 and n.own <= n.total for n in found.nodes)
+    for group in found.by_group():
+        assert group.node.total == group.node.own + sum(m.total for m in group.members if m.within is group.node)
     assert sum(n.own for n in found.nodes) + found.following + found.between == found.elapsed
     assert found.between > 0
     assert sum(row.own for row in found.by_operator()) == found.own
