@@ -134,7 +134,7 @@ class Ran(Result):
     Attributes:
         outputs: by name, in order.
         written: files that were written.
-        profile: `irc.runtime.profile.Profile.to_dict`, with ``--profile``; else None.
+        profile: `irc.runtime.profile.Profile.to_dict`, with ``--profile`` or ``--trace``; else None.
     """
 
     outputs: dict[str, OutputValue]

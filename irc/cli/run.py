@@ -37,6 +37,7 @@ def add_run(commands: options.Commands) -> None:
     options.option(parser, "--seed", "SEED", "make up the inputs that are not given, from this seed", options.seed)
     options.option(parser, "-o/--output", "OUT.npz", "where to write the outputs")
     options.flag(parser, "--profile", "run three times and say where time and memory of the third run go")
+    options.option(parser, "--trace", "OUT.json", "write the profile as a trace file, for Chrome or Perfetto")
     options.option(parser, "--threads", "N", "how many threads matrix products may use", options.threads)
     options.add(parser, options.add_pipeline_unless_compiled, options.add_backend, options.add_limits, options.add_json)
 
@@ -50,6 +51,8 @@ def run_model(given: argparse.Namespace) -> int:
         given.usage_error("--dim and --shape are for the inputs that --seed makes up")
     if given.output is not None:
         options.check_output(given.output, (".npz",), given.model)
+    if given.trace is not None:
+        options.check_output(given.trace, (".json",), given.model)
     limits = options.limits(given)
     passes = options.pipeline_unless_compiled(given)
     with progress() as tell:
@@ -57,19 +60,21 @@ def run_model(given: argparse.Namespace) -> int:
         _spare_what_is_read(model, given)
         feeds = _inputs(model, given, limits)
         tell("running")
-        profile = _profile(model, feeds, limits, given.threads) if given.profile else None
+        profile = _profile(model, feeds, limits, given.threads) if given.profile or given.trace is not None else None
         results = profile.outputs if profile is not None else model.run(feeds, limits=limits, threads=given.threads)
         if given.output is not None:
             write_archive(given.output, results, say)
+        if profile is not None and given.trace is not None:
+            profile.save_trace(given.trace)
     if given.json:
         from irc.cli.arrays import described
         from irc.cli.results import Ran
 
-        written = [] if given.output is None else [given.output]
+        written = [path for path in (given.output, given.trace) if path is not None]
         told = None if profile is None else profile.to_dict()
         emit_json(Ran({name: described(value) for name, value in results.items()}, written, told).to_dict())
         return 0
-    if profile is not None:
+    if profile is not None and given.profile:
         from irc.cli.tables import print_profile
 
         print_profile(profile)
@@ -81,7 +86,7 @@ def _spare_what_is_read(model: CompiledModel, given: argparse.Namespace) -> None
     """Raise an error if a file to be written is one that the model, or an input, is read from."""
     from irc.support.files import real_path, spare_sources
 
-    written: list[str] = [given.output] if given.output else []
+    written: list[str] = [path for path in (given.output, given.trace) if path]
     spare_sources(model.module.sources, written)
     # What is the name of an input may hold "=" too; so may that of its file.
     read = [real_path(text[i + 1 :]) for text in given.input for i, sign in enumerate(text) if sign == "="]

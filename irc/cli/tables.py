@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from irc.runtime.profile import GroupProfile, Profile, ms
+from irc.runtime.profile import GroupProfile, Profile, headlines, ms
 from irc.runtime.report import Report
 from irc.support.formatting import count, milliseconds, printable
 from irc.support.remarks import PassRun, Remark
@@ -166,7 +166,7 @@ def print_profile(profile: Profile) -> None:
 
 
 def _profile_sections(profile: Profile) -> Iterable[tuple[str, RenderableType]]:
-    yield "run", plain(profile.headlines())
+    yield "run", plain(headlines(profile))
     yield "operators", _profiled_operators(profile)
     yield "results", _results(profile)
     yield "nodes", _nodes(profile)

@@ -306,6 +306,7 @@ class MemoryPlan:
         nbytes: the size of the arena.
         bound: the most bytes in places that are in use at one time; no arena can be smaller.
         over: the values that are written over an operand, or, of Concats, whose operands are made in their places.
+        turns: when each node of the top block, and each member of its groups, runs.
         in_use: the bytes of results in places that are in use at each turn, without rounding.
     """
 
@@ -313,6 +314,7 @@ class MemoryPlan:
     nbytes: int
     bound: int
     over: frozenset[Value]
+    turns: Mapping[Node, int]
     in_use: list[int]
 
 
@@ -433,7 +435,7 @@ class Planner:
         concats = [node for _, node, _ in placeable if node.kind == CONCAT]
 
         def packed(joining: Collection[Node]) -> MemoryPlan:
-            return _pack(*self._buffers(placeable, forms, donated, joining))
+            return _pack(*self._buffers(placeable, forms, donated, joining), self._turns)
 
         copying = packed(())
         joining = packed(concats) if concats else copying
@@ -567,7 +569,7 @@ def form_of(value: Value, forms: Forms) -> ArrayType | None:
     return None if form is None or form.dtype.hasobject else form
 
 
-def _pack(made: Mapping[Value, Place], over: Iterable[Value]) -> MemoryPlan:
+def _pack(made: Mapping[Value, Place], over: Iterable[Value], turns: Mapping[Node, int]) -> MemoryPlan:
     """The plan in which they are placed in one arena. Values are in the order in which they are made."""
     places = list(dict.fromkeys(made.values()))
     own = [b for b in places if b.source is None and b.whole is None]
@@ -584,6 +586,7 @@ def _pack(made: Mapping[Value, Place], over: Iterable[Value]) -> MemoryPlan:
         nbytes=nbytes,
         bound=max(_in_use(own, [b.size for b in own])),
         over=frozenset(place_of.keys() & over),
+        turns=turns,
         in_use=_in_use(own, [b.form.nbytes for b in own]),
     )
 

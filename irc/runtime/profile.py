@@ -1,19 +1,26 @@
-"""Where the time and the memory of a run go: the profile, as tables and in a few lines.
+"""Where the time and the memory of a run go: the profile, as text, and as a trace file.
 
 The clock is read before and after the work of following a step, so that this
 work is in no node's time. A step's *own* time is its time without that of the
 steps inside it: for an If, its branch; for a call, the function. Each moment
 belongs to the own time of at most one step. A fusion group's time is that of its members.
+
+Traces are files that Chrome (``chrome://tracing``), Perfetto and Speedscope show.
+Format: "Trace Event Format", Google, 2016: complete events (``X``), counters
+(``C``) and names of threads (``M``). Times are in microseconds.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, NamedTuple
 
-from irc.ir import CONSTANT, GROUP, Graph, Node, TensorType, Value
+from irc.ir import CONSTANT, GROUP, Graph, Node, TensorType
 from irc.ir.region_flow import inner_graph, with_subgraphs
 from irc.ops.signatures import schemas
 from irc.runtime.binding import writes_over
@@ -21,7 +28,11 @@ from irc.runtime.execution import Counters, Frame, Observer, Slots, label
 from irc.runtime.limits import ArrayBytes
 from irc.runtime.memory_plan import MemoryPlan
 from irc.runtime.values import describe, is_array
+from irc.support.files import replacing
 from irc.support.formatting import count, milliseconds
+
+MOST_EVENTS = 200_000
+"""Single calls, and changes of memory, that one profile keeps; tables count all. A loop may make millions."""
 
 
 @dataclass(eq=False)
@@ -67,6 +78,14 @@ class NodeProfile:
         return data
 
 
+class Event(NamedTuple):
+    """One call of a node, and from when to when it lasted, in nanoseconds from the start of the run."""
+
+    node: NodeProfile
+    start: int
+    end: int
+
+
 class OperatorProfile(NamedTuple):
     """All nodes of one kind: how many, and what a `NodeProfile` says, summed up."""
 
@@ -95,7 +114,12 @@ class Profile:
         own: time inside of nodes.
         following: part of `elapsed` that was spent on following the run.
         nodes: the nodes that ran, in order of their first calls.
+        events: single calls, in order of their ends.
+        memory: (time, bytes of intermediate values and results alive) wherever that changed.
         peak: the most bytes alive at one time, those of nested blocks and planned memory included.
+        least: the most bytes of results alive at one time, planned and unplanned alike: `peak`, if of planned memory
+            only that counts which something may still need at that time.
+        dropped: how many events and changes of memory were left out because there were more than `MOST_EVENTS`.
         counters: what the run counted.
         outputs: what the run returned.
     """
@@ -104,9 +128,13 @@ class Profile:
     own: int = 0
     following: int = 0
     nodes: list[NodeProfile] = field(default_factory=list[NodeProfile])
+    events: list[Event] = field(default_factory=list[Event])
+    memory: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     peak: int = 0
+    dropped: int = 0
     counters: Counters = field(default_factory=Counters)
     outputs: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    least: int = 0
 
     @property
     def arena(self) -> int:
@@ -147,33 +175,32 @@ class Profile:
                 members[node.group].append(node)
         return [GroupProfile(n, members[n]) for n in sorted(members, key=lambda node: -node.total)]
 
+    def save_trace(self, path: str | PathLike[str]) -> None:
+        """Write the single calls, and the memory alive, to a file that Chrome, Perfetto and Speedscope show.
+
+        Raises:
+            Error: IRC501 if the file cannot be written; what was there before stays.
+        """
+        content = {"traceEvents": list(trace_events(self)), "displayTimeUnit": "ms"}
+        with replacing(path) as file:
+            file.write(json.dumps(content).encode("ascii"))
+
     def __str__(self) -> str:
-        """The run in a few lines, then a line for each kind of operator."""
+        """The run in a few lines, then a line for each kind of operator that took most."""
         rows = [
             f"{ms(row.own):>12} ms  {row.kind}, {count(row.calls, 'call')}, {row.in_place:,} in place,"
             f" {row.fresh:,} fresh, {count(row.bytes, 'byte')} made"
             for row in self.by_operator()
         ]
-        return "\n".join([self.headlines(), *rows])
-
-    def headlines(self) -> str:
-        """Where time and memory of the whole run went."""
-        counters = self.counters
-        return (
-            f"{ms(self.elapsed)} ms: {ms(self.own)} in nodes, {ms(self.between)} between them and at the ends,"
-            f" {ms(self.following)} for following them\n"
-            f"{count(self.peak, 'byte')} alive at the peak, without weights and inputs\n"
-            f"{count(self.allocations, 'allocation')}, {count(counters.planned, 'result')}"
-            f" in {count(self.arena, 'byte')} of planned memory, at most {counters.arena_bound:,} of it at one time\n"
-            f"{count(counters.units, 'unit')}, {count(counters.kernels, 'kernel')}, {counters.in_place:,} in place,"
-            f" {count(counters.copies, 'copy', 'copies')} of {count(counters.copied_bytes, 'byte')} at the ends"
-        )
+        others = self.by_operator()[MOST_KINDS:]
+        rest = [f"{ms(sum(row.own for row in others)):>12} ms  {count(len(others), 'other kind')}"] if others else []
+        return "\n".join([headlines(self), *rows[:MOST_KINDS], *rest])
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Tables as plain data; without the single calls, which the trace has."""
         return {
             **{f"{name}_ns": getattr(self, name) for name in ("elapsed", "own", "following", "between")},
-            **{f"{name}_bytes": getattr(self, name) for name in ("peak", "arena")},
+            **{f"{name}_bytes": getattr(self, name) for name in ("peak", "arena", "least")},
             "allocations": self.allocations,
             "counters": self.counters.to_dict(),
             "operators": [row._asdict() for row in self.by_operator()],
@@ -190,12 +217,14 @@ class _Call:
         busy: the time in all nodes by its beginning.
         alive: the bytes alive then.
         in_place: what the run had counted as such by then.
+        began: when it began, once that is known.
     """
 
     node: NodeProfile
     busy: int
     alive: int
     in_place: int
+    began: int = 0
 
 
 class Profiler(Observer):
@@ -206,12 +235,14 @@ class Profiler(Observer):
 
     Args:
         clock: nanoseconds from any start.
+        most_events: how many single calls and changes of memory to keep.
     """
 
     in_arena = True
 
-    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
+    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns, most_events: int = MOST_EVENTS) -> None:
         self._clock = clock
+        self._most = most_events
         self._live = ArrayBytes()
         self._found = Profile()
         self._nodes: dict[Node, NodeProfile] = {}
@@ -219,8 +250,10 @@ class Profiler(Observer):
         self._groups: dict[Graph, Node] = {}  # the fusion groups of the graph, by their subgraphs
         self._stack: list[_Call] = []
         self._latest: _Call | None = None  # the last that began
-        self._placed: Container[Value] = ()  # the results that have places in planned memory
-        self._over: frozenset[Value] = frozenset()  # those of them that are written over an operand
+        self._plan = MemoryPlan({}, 0, 0, frozenset(), {}, [])  # of no results, until there is another
+        self._arena_bytes = 0  # bytes of planned memory
+        self._turn = 0  # of the plan
+        self._beside: defaultdict[int, int] = defaultdict(int)  # by turns: most bytes alive outside of planned memory
         self._start = self._left = clock()  # when the run began, and when the last event had been followed
 
     def start(self, graph: Graph, inputs: Iterable[Any], counters: Counters) -> None:
@@ -232,9 +265,9 @@ class Profiler(Observer):
 
     def use_arena(self, memory: Any, plan: MemoryPlan) -> None:
         """Planned memory is alive from now on, and counts for no result."""
-        self._placed, self._over = plan.place_of, plan.over
-        self._live.count([memory])
-        self._note_peak()
+        self._plan = plan
+        self._arena_bytes = self._live.count([memory])
+        self._note_memory(self._clock(), self._live.now)
 
     def before(self, node: Node, frame: Frame, ins: Slots) -> None:
         """Begin a call."""
@@ -244,10 +277,11 @@ class Profiler(Observer):
         row = self._nodes.get(node) or self._add(node)
         if not row.inputs:
             row.inputs = tuple([describe(frame[s]) for s in ins])
-        self._latest = _Call(row, self._found.own, self._live.now, self._found.counters.in_place)
-        self._stack.append(self._latest)
-        self._note_peak()
-        self._left = self._clock()
+        call = self._latest = _Call(row, self._found.own, self._live.now, self._found.counters.in_place)
+        self._turn = self._plan.turns.get(node, self._turn)
+        self._note_memory(now, self._live.now)
+        self._stack.append(call)
+        call.began = self._left = self._clock()
         self._found.following += self._left - now
 
     def after(self, node: Node, frame: Frame, outs: Slots) -> None:
@@ -269,8 +303,13 @@ class Profiler(Observer):
         over = writes_over(node) or (not has_calls_inside and self._found.counters.in_place > call.in_place)
         self._note_place(node, row, over, new > 0)
         # A dead operand is given back by the step that reads it, but only once the result is there.
-        self._note_peak(0 if has_calls_inside else call.alive + made)
+        self._note_memory(now, max(self._live.now, 0 if has_calls_inside else call.alive + made))
+        if len(self._found.events) < self._most:
+            self._found.events.append(Event(row, call.began - self._start, now - self._start))
+        else:
+            self._found.dropped += 1
         self._left = self._clock()
+        self._note_memory(self._left, self._live.now)
         self._found.following += self._left - now
 
     def finish(self, outputs: Mapping[str, Any]) -> Profile:
@@ -279,7 +318,7 @@ class Profiler(Observer):
         found.elapsed = self._clock() - self._start
         self._sum_up_groups()
         found.nodes = [node for node in self._nodes.values() if node.calls]
-        found.outputs = outputs
+        found.least, found.outputs = self._least(), outputs
         return found
 
     def _account(self) -> int:
@@ -321,14 +360,25 @@ class Profiler(Observer):
             group.calls = max(member.calls for member in members)
 
     def _note_place(self, node: Node, row: NodeProfile, over: bool, new: bool) -> None:
-        planned = [v for v in node.outputs if v in self._placed]
-        if over or not self._over.isdisjoint(planned):
+        planned = [v for v in node.outputs if v in self._plan.place_of]
+        if over or not self._plan.over.isdisjoint(planned):
             row.in_place += 1
         elif new or planned:
             row.fresh += 1
 
-    def _note_peak(self, alive: int = 0) -> None:
-        self._found.peak = max(self._found.peak, self._live.now, alive)
+    def _least(self) -> int:
+        used = [self._beside[turn] + planned for turn, planned in enumerate(self._plan.in_use)]
+        return max([*used, *self._beside.values(), 0])
+
+    def _note_memory(self, when: int, alive: int) -> None:
+        self._found.peak = max(self._found.peak, alive)
+        self._beside[self._turn] = max(self._beside[self._turn], alive - self._arena_bytes)
+        if self._found.memory[-1][1] == alive:
+            return
+        if len(self._found.memory) < self._most:
+            self._found.memory.append((when - self._start, alive))
+        else:
+            self._found.dropped += 1
 
 
 def _passes_on(node: Node) -> bool:
@@ -338,6 +388,61 @@ def _passes_on(node: Node) -> bool:
     return shares or bool(node.blocks) or node.kind.startswith("prim::")
 
 
+MOST_KINDS = 8
+"""How many kinds of operators are listed, those that took most."""
+
+
+def headlines(profile: Profile) -> str:
+    """Where time and memory of the whole run went."""
+    counters = profile.counters
+    lines = [
+        f"{ms(profile.elapsed)} ms: {ms(profile.own)} in nodes, {ms(profile.between)} between them and at the ends,"
+        f" {ms(profile.following)} for following them",
+        f"{count(profile.peak, 'byte')} alive at the peak, without weights and inputs; results alive at one time need"
+        f" {profile.least:,}",
+        f"{count(profile.allocations, 'allocation')}, {count(counters.planned, 'result')}"
+        f" in {count(profile.arena, 'byte')} of planned memory, at most {counters.arena_bound:,} of it at one time",
+        f"{count(counters.units, 'unit')}, {count(counters.kernels, 'kernel')}, {counters.in_place:,} in place,"
+        f" {count(counters.copies, 'copy', 'copies')} of {count(counters.copied_bytes, 'byte')} at the ends",
+    ]
+    if profile.dropped:
+        lines.append(f"{count(profile.dropped, 'event')} in the tables, but not in the trace: there are too many")
+    return "\n".join(lines)
+
+
 def ms(nanoseconds: int) -> str:
     """A time of a profile in milliseconds; below one, to the microsecond."""
     return f"{nanoseconds / 1e6:.3f}" if 0 < nanoseconds < 1e6 else milliseconds(nanoseconds / 1e9)
+
+
+_PROCESS = 1
+
+
+def trace_events(profile: Profile) -> Iterator[dict[str, Any]]:
+    """The events of a profile: calls, and the memory that is alive."""
+    yield {"ph": "M", "name": "thread_name", "pid": _PROCESS, "tid": 0, "args": {"name": "run"}}
+    # A viewer nests what lies within: the outer one of two that begin at once has to come first.
+    for event in sorted(profile.events, key=lambda e: (e.start, -e.end)):
+        yield _call(event)
+    for when, alive in profile.memory:
+        counter = {"ph": "C", "name": "memory", "pid": _PROCESS, "tid": 0, "ts": when / 1e3}
+        yield {**counter, "args": {"bytes alive": alive}}
+
+
+def _call(event: Event) -> dict[str, Any]:
+    node = event.node
+    arguments = {"node": node.label, "inputs at the first call": ", ".join(node.inputs)}
+    if node.within is not None:
+        arguments["within"] = node.within.label
+    if node.fused:
+        arguments["fused"] = ", ".join(node.fused)
+    return {
+        "ph": "X",
+        "name": node.kind.removeprefix("onnx::"),
+        "cat": "member" if node.group is not None else "node",
+        "pid": _PROCESS,
+        "tid": 0,
+        "ts": event.start / 1e3,
+        "dur": (event.end - event.start) / 1e3,
+        "args": arguments,
+    }

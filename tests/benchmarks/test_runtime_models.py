@@ -25,7 +25,7 @@ def test_events_of_another_profiler_belong_to_the_run_they_lie_in():
 
 
 def test_rows_of_a_model_are_of_whole_runs_and_its_table_by_operator_with_the_peers_beside(capsys):
-    profile = Profile(100, 60, 10, [NodeProfile("onnx::Conv", "%y", own=60)], 7, Counters(), {})
+    profile = Profile(100, 60, 10, [NodeProfile("onnx::Conv", "%y", own=60)], [], [], 7, 0, Counters(), {})
     whole = {"irc": [2.0], "onnxruntime": [1.0]}
     found = models.Comparison("m", whole, {"Conv": 0.06, "Relu": 0.01}, {"Conv": 0.02}, profile)
     rows = {row.name.split(" ")[0]: row for row in models.rows(found)}

@@ -86,6 +86,8 @@ def test_compile_does_not_replace_the_data_of_its_model(irc: Command) -> None:
     [
         ["compile", "m.onnx", "-o", "w.irc"],
         ["run", "m.onnx", "--seed", "0", "-o", "w.npz"],
+        ["run", "m.onnx", "--seed", "0", "--trace", "w.json"],
+        ["run", "m.onnx", "--seed", "0", "-o", "y.npz", "--trace", "w.json"],
         ["opt", "m.onnx", "-o", "w.txt"],
     ],
 )
@@ -99,14 +101,15 @@ def test_no_output_replaces_the_data_of_its_model(argv: list[str], irc: Command)
     assert sorted(os.listdir()) == sorted(["m.onnx", data]) and Path(data).read_bytes() == before
 
 
-def test_no_output_replaces_an_input(irc: Command, x: np.ndarray) -> None:
+@pytest.mark.parametrize("argv", [["-o", "in.npz"], ["--trace", "in.json"]])
+def test_no_output_replaces_an_input(argv: list[str], irc: Command, x: np.ndarray) -> None:
     irc.write("m.onnx", small_model())
     irc.write("x.npy", x)
-    os.rename("x.npy", "in.npz")  # what a file holds is not told by its name
-    before = Path("in.npz").read_bytes()
-    result = irc("run", "m.onnx", "-i", "x=in.npz", "-o", "in.npz")
-    assert result.status == 1 and "IRC503: in.npz: an input is read from this file: give" in result.err
-    assert sorted(os.listdir()) == ["in.npz", "m.onnx"] and Path("in.npz").read_bytes() == before
+    os.rename("x.npy", argv[1])  # what a file holds is not told by its name
+    before = Path(argv[1]).read_bytes()
+    result = irc("run", "m.onnx", "-i", f"x={argv[1]}", *argv)
+    assert result.status == 1 and f"IRC503: {argv[1]}: an input is read from this file: give" in result.err
+    assert sorted(os.listdir()) == sorted(["m.onnx", argv[1]]) and Path(argv[1]).read_bytes() == before
 
 
 def test_other_files_that_are_taken_for_models(irc: Command) -> None:
@@ -301,7 +304,7 @@ def test_run_says_where_time_and_memory_go(backend: str, irc: Command) -> None:
     irc.write("m.onnx", small_model())
     call = "run", "m.onnx", "--seed", "0", "--dim", "batch=2", "--backend", backend
     plain = irc(*call)
-    result = irc(*call, "--profile", "--max-steps", "99")
+    result = irc(*call, "--profile", "--trace", "t.json", "--max-steps", "99")
     assert (result.status, result.out) == (0, plain.out)
     is_one_step = "as one step: MatMul, Relu, Add" in " ".join(result.err.split())
     assert not (is_one_step and backend == "numpy")
@@ -310,9 +313,17 @@ def test_run_says_where_time_and_memory_go(backend: str, irc: Command) -> None:
     assert re.search(r"results +operator +calls +in place +fresh", result.err)
     assert is_one_step or "itself" in result.err
     assert re.search(r"prim::FusionGroup +1 +0 +1 *\n" if is_one_step else r"Relu +1 +1 +0 *\n", result.err)
+    calls = [e for e in json.loads((irc.folder / "t.json").read_text())["traceEvents"] if e["ph"] == "X"]
+    if is_one_step:
+        assert [e["args"].get("fused") for e in calls] == ["onnx::MatMul, onnx::Relu, onnx::Add"]
+    else:
+        assert "MatMul" in {e["name"] for e in calls}
+    (irc.folder / "t.json").unlink()
+    alone = irc(*call, "--trace", "t.json")
+    assert (alone.err, (irc.folder / "t.json").exists()) == ("", True)
     assert "IRC441" in irc("run", "m.onnx", "--seed", "0", "--profile", "--max-steps", "1").err
-    assert "IRC503" in irc("run", "m.onnx", "--seed", "0", "-o", "t.txt").err
-    assert "IRC501" in irc("run", "m.onnx", "--seed", "0", "-o", "no/t.npz").err
+    assert "IRC503" in irc("run", "m.onnx", "--seed", "0", "--trace", "t.txt").err
+    assert "IRC501" in irc("run", "m.onnx", "--seed", "0", "--trace", "no/t.json").err
 
 
 def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -322,11 +333,12 @@ def test_tables_of_profiles_sum_up_the_rest(capsys: pytest.CaptureFixture[str]) 
         NodeProfile(f"onnx::Kind{i}", f"onnx::Kind{i} '%{i}'", calls=1, own=1000 + i) for i in range(MOST_ROWS + 3)
     ]
     nodes.append(NodeProfile("prim::FusionGroup", "prim::FusionGroup '%g'", calls=1, own=500, total=900))
-    profile = Profile(10**9, sum(n.own for n in nodes), 0, nodes, 0, Counters(), {})
+    profile = Profile(10**9, sum(n.own for n in nodes), 0, nodes, [], [], 0, 5, Counters(), {})
     print_profile(profile)
     shown = capsys.readouterr().err
     assert "4 other kinds" in shown
     assert "4 others" in shown
+    assert "5 events in the tables" in shown
     assert "itself 100.0%" in shown
 
 

@@ -48,7 +48,7 @@ def test_what_only_has_the_name_of_a_compiled_model(
 def test_outputs_in_capitals(irc: Command) -> None:
     irc.write("m.onnx", small_model())
     assert irc("compile", "m.onnx", "-o", "M.IRC").status == 0
-    assert irc("run", "M.IRC", "--seed", "0", "-o", "Y.NPZ").status == 0
+    assert irc("run", "M.IRC", "--seed", "0", "-o", "Y.NPZ", "--trace", "T.JSON").status == 0
     assert irc("compile", "m.onnx", "-o", "O.ONNX").status == 0
     assert onnx.load("O.ONNX").graph.node
 

@@ -58,6 +58,17 @@ def test_halves_are_computed_by_kernels(tune: Tune) -> None:
         np.testing.assert_allclose(model.run(given_)["y"], by_hand(**wide), rtol=0.02, atol=0.02)
 
 
+def test_profiles_tell_what_is_written_over() -> None:
+    model = CompiledModel(parse_graph(CHAIN))
+    for _ in range(2):
+        model.run(feeds())
+    profile = model.profile(feeds())
+    rows = {row.label: (row.in_place, row.fresh) for row in profile.by_node()}
+    assert list(rows.values()).count((1, 0)) == 6 and list(rows.values()).count((0, 1)) == 2
+    assert profile.counters.in_place == 6
+    assert profile.least == 2 * 3 * 4 * 4
+
+
 def test_limits_change_nothing() -> None:
     model = CompiledModel(parse_graph(CHAIN))
     for _ in range(3):
