@@ -346,12 +346,10 @@ class Like(NamedTuple):
     sizes: dict[Any, int]
 
     @staticmethod
-    def of(
-        key: RunKey, feeds: Mapping[str, Any], passed: Iterable[tuple[int, Argument]], given: Mapping[str, Any]
-    ) -> Like | None:
+    def of(key: RunKey, feeds: Mapping[str, Any], passed: Iterable[tuple[int, Argument]], given: Sizes) -> Like | None:
         """For ``feeds`` that have been checked, where sizes are ``given``; None if more is to be checked."""
         inputs: list[tuple[int, str, Any, tuple[Any, ...]]] = []
-        sizes = {name: size for name, (size, _) in given.items()}
+        sizes: dict[Any, int] = {name: size for name, (size, _) in given.items()}
         for i, a in passed:
             form = key[i]
             is_array = type(feeds[a.name]) is np.ndarray and isinstance(form, ArrayType)

@@ -300,8 +300,8 @@ class Profiler(Observer):
             row.total += self._found.own - call.busy
         row.allocations += new
         row.bytes += made
-        over = writes_over(node) or (not has_calls_inside and self._found.counters.in_place > call.in_place)
-        self._note_place(node, row, over, new > 0)
+        counted = 0 if has_calls_inside else self._found.counters.in_place - call.in_place
+        self._note_places(node, row, max(counted, writes_over(node)), new > 0)
         # A dead operand is given back by the step that reads it, but only once the result is there.
         self._note_memory(now, max(self._live.now, 0 if has_calls_inside else call.alive + made))
         if len(self._found.events) < self._most:
@@ -359,11 +359,11 @@ class Profiler(Observer):
             group.total = sum(member.total for member in members)
             group.calls = max(member.calls for member in members)
 
-    def _note_place(self, node: Node, row: NodeProfile, over: bool, new: bool) -> None:
+    def _note_places(self, node: Node, row: NodeProfile, over: int, new: bool) -> None:
         planned = [v for v in node.outputs if v in self._plan.place_of]
-        if over or not self._plan.over.isdisjoint(planned):
-            row.in_place += 1
-        elif new or planned:
+        over = max(over, len(self._plan.over.intersection(planned)))
+        row.in_place += over
+        if not over and (new or planned):
             row.fresh += 1
 
     def _least(self) -> int:

@@ -6,8 +6,10 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 
+import irc
 from irc.ir import Node
 from irc.runtime.execution import Frame, Observer, Run, Slots
 from irc.runtime.limits import ArrayBytes
