@@ -12,7 +12,7 @@ from tests.layers import ROOT, Import, all_imports, allowed, circles, drawn, imp
 MAX_LINES = 800
 
 RUNTIME = (
-    *("values", "array_memory", "arguments", "bounds"),
+    *("values", "array_memory", "arguments", "bounds", "plan_cache"),
     "kernels",
     "binding",
     *("execution", "destinations", "threads", "control_flow"),

@@ -31,17 +31,15 @@ from irc.runtime.growable import append_to_slot, copy_behind
 from irc.runtime.kernels.support import axis_in
 from irc.runtime.memory_plan import RESHAPE, FormRecorder, MemoryPlan, Planner, own_groups, stated_forms, were_steps
 from irc.runtime.plan import Lowerer, Plan
+from irc.runtime.plan_cache import PlanCache
 from irc.runtime.values import is_array
 
 LEAST_PLANS = 8
-"""Plans for this many run keys are kept, however large."""
+"""Plans for this many run keys are kept, however large. While fewer keys have been recorded and not seen again, a new
+key is recorded in its first run; after that, only in its second."""
 
 BUDGET = 1 << 23
 """Bytes that all plans of a graph may take. They may take as much as its arena, too."""
-
-MOST_MISSES = 512
-"""Runs without a plan after which the older half of the plans makes way. To plan takes as long as 4 to 13 runs on small
-arrays: where more keys come than fit, in turn or at random, it must not be most of the work."""
 
 _PLAN_BYTES = 1 << 10
 """The part of a plan's memory cost that does not grow with the graph."""
@@ -461,47 +459,6 @@ class _Planned(PlannedSteps):
         return template, code
 
 
-class PlanCache:
-    """What is known of runs, by their keys: what the first one has recorded; from the second one on, the plan, or None.
-
-    A full cache takes nothing new, so that of keys that come in turn some stay. Keys that stop coming leave: see
-    `MOST_MISSES`. At any line, a signal handler may make runs that use it, too.
-    """
-
-    def __init__(self) -> None:
-        self.budget = BUDGET
-        self._kept: dict[RunKey, tuple[FormRecorder | _Planned | None, int]] = {}  # with the bytes that each takes
-        self._misses = 0
-
-    def made(self) -> list[FormRecorder | _Planned | None]:
-        """All that is kept, the latest last."""
-        return [made for made, _ in list(self._kept.values())]
-
-    def get(self, key: RunKey) -> FormRecorder | _Planned | None:
-        """What is kept for ``key``; KeyError if nothing is."""
-        return self._kept[key][0]
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes that all of it takes, about."""
-        return sum([nbytes for _, nbytes in list(self._kept.values())])
-
-    def has_room(self) -> bool:
-        """Whether to record a run whose key is not there; counts it if not."""
-        if len(self._kept) < LEAST_PLANS or self.nbytes < self.budget:
-            return True
-        self._misses += 1
-        if self._misses >= MOST_MISSES:
-            self._kept = dict(list(self._kept.items())[len(self._kept) // 2 :])
-            self._misses = 0
-        return False
-
-    def put(self, key: RunKey, made: FormRecorder | _Planned | None, nbytes: int) -> None:
-        """Keep ``made`` for ``key``."""
-        self._kept.pop(key, None)  # to the end
-        self._kept[key] = made, _PLAN_BYTES + nbytes
-
-
 class PlannedRuns:
     """Runs a graph, in planned memory where possible.
 
@@ -514,7 +471,8 @@ class PlannedRuns:
 
     def __init__(self, lowerer: Lowerer) -> None:
         self.lowerer = lowerer
-        self._plans = PlanCache()
+        self._plans: PlanCache[FormRecorder | _Planned | None] = PlanCache(BUDGET, LEAST_PLANS)
+        self._recorded = 0  # keys of which one run has been recorded, and no second one has come
         self._arenas: list[_Arena] = []
         self._planners: dict[frozenset[Node], Planner] = {}
         self._latest: tuple[RunKey | None, _Planned | None, Frame, Code] = None, None, [], lowerer.plan.code
@@ -561,8 +519,7 @@ class PlannedRuns:
         results = self.lowerer.plan.call(inputs, run)
         recorder.forms.update((v, f) for v, f in zip(self.lowerer.graph.inputs, key) if isinstance(f, ArrayType))
         run.observer = None
-        with self._lock:
-            self._plans.put(key, recorder, len(recorder.forms) * _FORM_BYTES)
+        self._keep(key, recorder, len(recorder.forms) * _FORM_BYTES)
         return results
 
     def expected(self) -> MemoryPlan | None:
@@ -581,13 +538,18 @@ class PlannedRuns:
             try:
                 found = self._plans.get(key)
             except KeyError:
-                return None, self._plans.has_room()
+                return None, self._plans.admits(key, new=self._recorded < LEAST_PLANS)
             if isinstance(found, FormRecorder):
                 with gc_paused():
                     found = self._plan(key, found)
             plan = self.lowerer.plan
             self._latest = key, found, plan.template, plan.code
             return found, False
+
+    def _keep(self, key: RunKey, known: FormRecorder | _Planned | None, nbytes: int) -> None:
+        with self._lock:
+            self._plans.put(key, known, _PLAN_BYTES + nbytes)
+            self._recorded = sum([isinstance(found, FormRecorder) for found in self._plans.made()])
 
     def _plan(self, key: RunKey, recorder: FormRecorder) -> _Planned | None:
         forms, inputs = recorder.forms, self.lowerer.graph.inputs
@@ -604,7 +566,7 @@ class PlannedRuns:
             planned = _Planned(steps)
             self._arenas.append(arena)
             self._plans.budget = max(self._plans.budget, memory.nbytes)
-        self._plans.put(key, planned, len(forms) * _FORM_BYTES if planned else 0)
+        self._keep(key, planned, len(forms) * _FORM_BYTES if planned else 0)
         return planned
 
     def _planner(self, compiled: frozenset[Node], given: Mapping[Value, ArrayType] | None = None) -> Planner:
