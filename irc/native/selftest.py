@@ -2,7 +2,7 @@
 
 It finds a processor, a version of llvmlite or of NumPy, or a floating-point state, on which what irc relies on does
 not hold: mathematical functions, conversions, NaN, signed zeros, infinities, denormals, tails of loops, layouts, and
-the builtin that reads array objects. With a warm cache it takes some milliseconds.
+the builtin that reads array objects. With a warm cache it takes about 20 milliseconds.
 """
 
 from __future__ import annotations
